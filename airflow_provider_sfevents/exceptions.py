@@ -3,18 +3,18 @@
 - `SfEventsError`
     - `ConfigurationError`: a user must change something; a retry changes nothing
         - `TopicError`: the topic does not exist, or this user has no access to it
-        - `ReplayIdRefused`: the bus does not know the replay id (expired, reset, invalid)
-        - `SchemaUnknown`: the service says that there is no schema of this id
-        - `PositionConflict`: the stored position and the staging area or org contradict each other
+        - `ReplayIdRefusedError`: the bus does not know the replay id (expired, reset, invalid)
+        - `SchemaUnknownError`: the service says that there is no schema of this id
+        - `PositionConflictError`: the stored position and the staging area or org contradict each other
     - `AuthenticationError`: Salesforce refused the credentials; a retry changes nothing
     - `TransportError`: the network or the service failed; a retry is right
-        - `QuotaExceeded`: an allowance of the org is used up; a retry soon is wrong
-        - `PublishInterrupted`: some events may be on the bus, and the answer to them is lost
-    - `EventsRefused`: the service accepted some of the published events and refused others
+        - `QuotaExceededError`: an allowance of the org is used up; a retry soon is wrong
+        - `PublishInterruptedError`: some events may be on the bus, and the answer to them is lost
+    - `EventsRefusedError`: the service accepted some of the published events and refused others
     - `StagingError`: the staging area could not be read or written, or has invalid content
-    - `BatchClaimed`: another task is at work on this batch; give way
-    - `Stopped`: the task was ended while it was fetching; received events are kept
-    - `NotLanded`: the Spark job left no receipt, or a receipt that does not match the batch
+    - `LeaseHeldError`: another task is at work on this batch; give way
+    - `StoppedError`: the task was ended while it was fetching; received events are kept
+    - `NotLandedError`: the Spark job left no receipt, or a receipt that does not match the batch
 
 Messages name the thing, the value and the remedy. No message holds a secret.
 """
@@ -36,15 +36,15 @@ class TopicError(ConfigurationError):
     """The topic does not exist, or the user may not subscribe or publish to it."""
 
 
-class ReplayIdRefused(ConfigurationError):  # noqa: N818 - an event, not an -Error
+class ReplayIdRefusedError(ConfigurationError):
     """The bus refused the replay id: over 72 hours old, of another org or instance, or invalid."""
 
 
-class SchemaUnknown(ConfigurationError):  # noqa: N818
+class SchemaUnknownError(ConfigurationError):
     """The service has no schema of this id; a second request would get the same answer."""
 
 
-class PositionConflict(ConfigurationError):  # noqa: N818
+class PositionConflictError(ConfigurationError):
     """The stored position contradicts the staging area, the org or another task."""
 
 
@@ -70,11 +70,11 @@ class TransportError(SfEventsError):
         return self.message
 
 
-class QuotaExceeded(TransportError):  # noqa: N818
+class QuotaExceededError(TransportError):
     """A daily or hourly allowance of the org is used up."""
 
 
-class PublishInterrupted(TransportError):  # noqa: N818
+class PublishInterruptedError(TransportError):
     """Publishing was interrupted; publish the events without a result again, under the same ids.
 
     :param uncertain: ids of the events that may be on the bus, by the numbers of their records.
@@ -103,7 +103,7 @@ class PublishInterrupted(TransportError):  # noqa: N818
         return dict(sorted({**self.uncertain, **self.unsent}.items()))
 
 
-class EventsRefused(SfEventsError):  # noqa: N818 - an event, not an -Error
+class EventsRefusedError(SfEventsError):
     """The service refused some of the published events for good; a retry sends only these."""
 
 
@@ -115,13 +115,13 @@ class LeaseGoneError(StagingError):
     """The file of this task's lease was removed from the staging area; a retry takes a new one."""
 
 
-class BatchClaimed(SfEventsError):  # noqa: N818
+class LeaseHeldError(SfEventsError):
     """Another task is at work on the same batch and is alive."""
 
 
-class Stopped(SfEventsError):  # noqa: N818
+class StoppedError(SfEventsError):
     """The task was ended from outside during its fetch; its files are kept for the next try."""
 
 
-class NotLanded(SfEventsError):  # noqa: N818
+class NotLandedError(SfEventsError):
     """The Spark job ended without a receipt that matches the batch."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.counting import counted
-from airflow_provider_sfevents.exceptions import BatchClaimed, StagingError
+from airflow_provider_sfevents.exceptions import LeaseHeldError, StagingError
 from airflow_provider_sfevents.staging import extra_deliveries
 from airflow_provider_sfevents.staging.lease_holder import Holder
 
@@ -40,7 +40,7 @@ async def carry_over(
     steps.reached(steps.CARRY_OVER_NEXT, folder.batch_id)
     try:
         kept = await _keep_in(folder, manifest.end, beyond, run)
-    except (BatchClaimed, StagingError) as error:
+    except (LeaseHeldError, StagingError) as error:
         log.warning("%s beyond the batch cannot be kept: %s", counted(events, "event"), error)
         kept = False
     if kept:

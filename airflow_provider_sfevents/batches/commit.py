@@ -13,7 +13,7 @@ from airflow_provider_sfevents.batches.outcome import Staged
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import (
     LeaseGoneError,
-    PositionConflict,
+    PositionConflictError,
     StagingError,
     TransportError,
 )
@@ -59,7 +59,7 @@ def take_staged(
 
     :param adopted: that task reused a batch that was staged already.
     :param again: that task was a rerun, which landed its own batch again.
-    :raises BatchClaimed: another process holds the lease.
+    :raises LeaseHeldError: another process holds the lease.
     """
     claim = folder.claim(Holder.here(run, datetime.now(UTC).isoformat()))
     return Staged(
@@ -77,8 +77,8 @@ def take_staged(
 def check_before_landing(staged: Staged) -> None:
     """Check, right before Spark starts, that the lease is held and the batch follows the position.
 
-    :raises BatchClaimed: another process has taken over the lease.
-    :raises PositionConflict: the position was moved or reset in between.
+    :raises LeaseHeldError: another process has taken over the lease.
+    :raises PositionConflictError: the position was moved or reset in between.
     """
     staged.claim.check()
     if staged.again:
@@ -93,7 +93,7 @@ def check_before_landing(staged: Staged) -> None:
         if position is not None:
             at = f"batch {position.epoch}-{position.sequence}"
             stands = f"is at {at} ({position.replay_id}) by now"
-        raise PositionConflict(
+        raise PositionConflictError(
             f"Batch {manifest.batch_id} was staged after {manifest.position_start}, but "
             f"{staged.store.where} {stands}: it was moved or reset meanwhile. Nothing is landed; "
             "the next run continues from the position."
@@ -117,12 +117,12 @@ def commit_batch(
     :param commit_seconds: as `COMMIT_SECONDS`.
     :param wait: waits that many seconds, or less if the task is ending; returns whether it is
         ending. If it is, the next try commits.
-    :raises NotLanded: the receipt is missing or does not add up.
+    :raises NotLandedError: the receipt is missing or does not add up.
     :raises TransportError: the store did not answer in time; the next try commits without a
         delivery.
     :raises StagingError: likewise for the staging area.
-    :raises BatchClaimed: another process has taken over the lease.
-    :raises PositionConflict: the batch does not follow the position.
+    :raises LeaseHeldError: another process has taken over the lease.
+    :raises PositionConflictError: the batch does not follow the position.
     """
     receipt = _commit_in_time(staged, run, commit_seconds, wait, clock)
     if not staged.again:
@@ -179,7 +179,7 @@ def _commit(staged: Staged, run: Run) -> Receipt:
         log.info("Batch %s was committed before; the position stays.", manifest.batch_id)
         return receipt
     if position is None:
-        raise PositionConflict(
+        raise PositionConflictError(
             f"The position of {manifest.topic} for consumer {manifest.consumer!r} is gone from "
             f"{staged.store.where}, and batch {manifest.batch_id} has landed. Put it back: "
             f"`airflow sfevents position set {manifest.consumer} {manifest.topic} {manifest.end}`, "

@@ -19,12 +19,12 @@ from airflow_provider_sfevents.batches.outage_retry import outlast
 from airflow_provider_sfevents.batches.position import position_writes
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import (
-    BatchClaimed,
-    QuotaExceeded,
-    ReplayIdRefused,
+    LeaseHeldError,
+    QuotaExceededError,
+    ReplayIdRefusedError,
     SfEventsError,
     StagingError,
-    Stopped,
+    StoppedError,
     TransportError,
 )
 from airflow_provider_sfevents.positions import record
@@ -139,7 +139,7 @@ class BatchFetch:
     async def run(self, client: PubSubClient, stopping: asyncio.Event) -> Manifest | Ended:
         """Fetch; return the manifest of the staged batch, or the end of a fetch without events.
 
-        :raises Stopped: `stopping` was set; received events are kept.
+        :raises StoppedError: `stopping` was set; received events are kept.
         :raises TransportError: the service or a schema was unavailable for all of `max_seconds`;
             received events are kept.
         """
@@ -188,7 +188,7 @@ class BatchFetch:
         schemas = {schema for part in parts for schema in part.schemas}
         try:
             await outlast(lambda: self._schemas.keep(client, schemas), self._deadline, stopping)
-        except Stopped as stopped:
+        except StoppedError as stopped:
             raise self._stopped(parts) from stopped
         losses = await self._losses(client)
         if not ended.last_event_at:
@@ -197,9 +197,9 @@ class BatchFetch:
         # Another process may have written the manifest, with another end: then drop `beyond`.
         return manifest, ended.beyond if manifest.end == parts[-1].end else ()
 
-    def _stopped(self, parts: tuple[Part, ...]) -> Stopped:
+    def _stopped(self, parts: tuple[Part, ...]) -> StoppedError:
         events = sum(part.events for part in parts)
-        return Stopped(
+        return StoppedError(
             f"The task was ended while it fetched {self._request.topic}; what came "
             f"({counted(events, 'event')}) stays staged for the next try."
         )
@@ -240,14 +240,14 @@ class BatchFetch:
 
         :raises SfEventsError: nothing was kept; or keepalive point, lease or staging area failed.
         """
-        anchor_is_refused = self._plan.anchors and isinstance(error, ReplayIdRefused)
+        anchor_is_refused = self._plan.anchors and isinstance(error, ReplayIdRefusedError)
         if (
             not self._plan.kept
             or anchor_is_refused
-            or isinstance(error, BatchClaimed | StagingError)
+            or isinstance(error, LeaseHeldError | StagingError)
         ):
             raise error
-        passes = isinstance(error, TransportError) and not isinstance(error, QuotaExceeded)
+        passes = isinstance(error, TransportError) and not isinstance(error, QuotaExceededError)
         return Ended(ended_by="lost" if passes else "error", error=str(error))
 
     async def _keep(self, delivery: Delivery, source: EventSource) -> None:
@@ -264,7 +264,7 @@ class BatchFetch:
                 await asyncio.to_thread(
                     position_writes.require_unchanged, self._store, self._position
                 )
-        except BatchClaimed:
+        except LeaseHeldError:
             log.warning(
                 "Dropped %s of %s: another task has begun the position. They count against the "
                 "org's daily allowance, and no batch counts them in its `excess`.",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.exceptions import NotLanded
+from airflow_provider_sfevents.exceptions import NotLandedError
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.staging.batch_folder import BatchFolder
@@ -45,11 +45,11 @@ def is_due(ended_by: str, newest: Receipt | None) -> bool:
 def require_settled(manifest: Manifest, receipt: Receipt | None, where: str) -> None:
     """Check that the job has applied the open transaction.
 
-    :raises NotLanded: the receipt still counts events that are held back; the next empty fetch
+    :raises NotLandedError: the receipt still counts events that are held back; the next empty fetch
         tries again.
     """
     if receipt is None or receipt.held:
-        raise NotLanded(
+        raise NotLandedError(
             f"The Spark job ended, but the receipt at {where} does not say that the open "
             f"transaction of batch {manifest.batch_id} has been applied. Nothing is lost; run the "
             "task again."

@@ -8,7 +8,7 @@ import random
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.exceptions import SfEventsError, Stopped
+from airflow_provider_sfevents.exceptions import SfEventsError, StoppedError
 from airflow_provider_sfevents.pubsub.reconnect import pause_seconds
 from airflow_provider_sfevents.pubsub.rpc_errors import is_transient
 
@@ -27,7 +27,7 @@ async def outlast(call: Callable[[], Awaitable[T]], deadline: float, stopping: a
     :param deadline: by the running loop's clock; no pause begins that would end after it.
     :param stopping: ends a pause when set.
     :raises SfEventsError: the call's error, if it is permanent or lasts beyond the deadline.
-    :raises Stopped: `stopping` was set.
+    :raises StoppedError: `stopping` was set.
     """
     tries = 0
     loop = asyncio.get_running_loop()
@@ -42,7 +42,9 @@ async def outlast(call: Callable[[], Awaitable[T]], deadline: float, stopping: a
         with suppress(TimeoutError):
             await asyncio.wait_for(stopping.wait(), pause)
         if stopping.is_set():
-            raise Stopped("The task was ended while it waited for Salesforce; nothing was fetched.")
+            raise StoppedError(
+                "The task was ended while it waited for Salesforce; nothing was fetched."
+            )
         tries += 1
 
 

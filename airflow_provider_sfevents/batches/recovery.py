@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.counting import counted
-from airflow_provider_sfevents.exceptions import NotLanded, PositionConflict
+from airflow_provider_sfevents.exceptions import NotLandedError, PositionConflictError
 from airflow_provider_sfevents.pubsub.bounds import StagedProgress
 from airflow_provider_sfevents.replay_point import LATEST, ReplayPoint
 from airflow_provider_sfevents.staging.parts.part_chain import chain
@@ -111,12 +111,12 @@ class Fetch:
 def plan(found: Found) -> Commit | Adopt | Fetch:
     """Return the next step.
 
-    :raises PositionConflict: the manifest begins at another replay id than the position's.
+    :raises PositionConflictError: the manifest begins at another replay id than the position's.
     """
     if found.manifest is None:
         return _fetch(found)
     if found.manifest.position_start != found.position_start:
-        raise PositionConflict(
+        raise PositionConflictError(
             f"batch {found.manifest.batch_id} is staged from {found.manifest.position_start}, but "
             f"the position is at {found.position_start}: it was changed by hand. `airflow sfevents "
             f"position set {found.manifest.consumer} {found.manifest.topic} <replay id> "
@@ -162,17 +162,17 @@ def as_landed(manifest: Manifest, receipt: Receipt) -> Manifest:
 def require_landed(manifest: Manifest, receipt: Receipt | None, where: str) -> Receipt:
     """Return the receipt that proves the landing.
 
-    :raises NotLanded: it is missing or does not add up; a job that only succeeded has landed
+    :raises NotLandedError: it is missing or does not add up; a job that only succeeded has landed
         nothing.
     """
     if receipt is None:
-        raise NotLanded(
+        raise NotLandedError(
             f"the Spark job left no receipt at {where}, so batch {manifest.batch_id} counts as not "
             "landed and the position stays. A job of your own writes one with "
             "airflow_provider_sfevents.spark.write_receipt."
         )
     if why := mismatch(manifest, receipt):
-        raise NotLanded(
+        raise NotLandedError(
             f"the receipt at {where} does not prove that batch {manifest.batch_id} landed: {why}. "
             "The position stays; fix the job and run the task again."
         )

@@ -15,7 +15,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.exceptions import PositionConflict
+from airflow_provider_sfevents.exceptions import PositionConflictError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,7 +36,7 @@ def find_own(
     """Return the batch of a rerun; None: the run takes the next batch, as any other.
 
     :param manifests: all that are kept of the topic, newest first.
-    :raises PositionConflict: a rerun whose batch is gone.
+    :raises PositionConflictError: a rerun whose batch is gone.
     """
     manifest = own_batch(request, position, manifests)
     if manifest is None:
@@ -72,11 +72,11 @@ def own_batch(
 def refuse_past(request: BatchRequest, position: Position | None, where: str) -> None:
     """Keep a rerun whose batch is gone from fetching live events.
 
-    :raises PositionConflict: the run is a backfill, or was cleared after a later run has committed.
+    :raises PositionConflictError: the run is a backfill, or was cleared after a later run has committed.
     """
     run = request.run
     if request.backfill:
-        raise PositionConflict(
+        raise PositionConflictError(
             f"Run {run.run} is a backfill, and no batch of its interval ({_interval(run)}) is kept "
             "in the staging area: it was swept (`keep_batches`), or the interval never had one. A "
             "backfill lands again what its interval had staged; it never fetches live events, "
@@ -85,7 +85,7 @@ def refuse_past(request: BatchRequest, position: Position | None, where: str) ->
         )
     if request.cleared and position is not None and _is_before_last_commit(run, position):
         last = position.committed_by
-        raise PositionConflict(
+        raise PositionConflictError(
             f"Run {run.run} was cleared, but run {last.run} has committed since, and the batch of "
             f"{run.run} is not in the staging area any more (swept, see `keep_batches`), or it "
             f"never had one. Live events are not fetched for a past run; {where} stays. Mark the "

@@ -36,9 +36,9 @@ from airflow_provider_sfevents.batches.position.open_position import (
 from airflow_provider_sfevents.batches.position.position_writes import Pin, keep_loss, take_area
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import (
-    PositionConflict,
-    ReplayIdRefused,
-    Stopped,
+    PositionConflictError,
+    ReplayIdRefusedError,
+    StoppedError,
     TransportError,
 )
 from airflow_provider_sfevents.positions import stores
@@ -73,13 +73,13 @@ async def stage_batch(
     :param open_store: returns the position store of an org id.
     :param stopping: set from outside to end a fetch early; received events are kept.
     :raises TopicError: no such topic, or not for this user; before an event is delivered.
-    :raises BatchClaimed: another process holds the lease; before an event is delivered.
-    :raises PositionConflict: position, staging area, org and run contradict each other.
-    :raises ReplayIdRefused: the bus does not know the position's replay id, and `replay_fallback`
+    :raises LeaseHeldError: another process holds the lease; before an event is delivered.
+    :raises PositionConflictError: position, staging area, org and run contradict each other.
+    :raises ReplayIdRefusedError: the bus does not know the position's replay id, and `replay_fallback`
         is `fail`.
     :raises TransportError: Salesforce could not be reached within `max_seconds`, and nothing is
         staged.
-    :raises Stopped: `stopping` was set.
+    :raises StoppedError: `stopping` was set.
     """
     deadline = asyncio.get_running_loop().time() + request.bounds.max_seconds
     session = await outlast(client.session, deadline, stopping)
@@ -120,10 +120,10 @@ def _within(request: BatchRequest, deadline: float) -> BatchRequest:
 def _unless_ended(staged: Staged | Empty, stopping: asyncio.Event) -> None:
     """Keep a task that was ended after its last event from starting Spark.
 
-    :raises Stopped: `stopping` is set.
+    :raises StoppedError: `stopping` is set.
     """
     if isinstance(staged, Staged) and stopping.is_set():
-        raise Stopped(
+        raise StoppedError(
             f"The task was ended; batch {staged.manifest.batch_id} stays staged for the next try."
         )
 
@@ -150,7 +150,7 @@ async def _claim_own(
 ) -> _Claimed | None:
     """Take the lease of the batch that this run had staged before; None: it takes the next batch.
 
-    :raises PositionConflict: a rerun whose batch is gone.
+    :raises PositionConflictError: a rerun whose batch is gone.
     """
     if not reruns.may_own_a_batch(request):
         return None
@@ -284,7 +284,7 @@ async def _fetch(
 ) -> Staged | Empty:
     try:
         came = await _batch_fetch(request, claimed, position, plan).run(client, stopping)
-    except ReplayIdRefused as error:
+    except ReplayIdRefusedError as error:
         # It ends: keepalive points, position and fallback are all different replay points.
         further = replay_fallback.without_anchor(plan, error)
         if further is None:
@@ -349,11 +349,11 @@ def _batch_fetch(
 
 
 def _fall_back(
-    request: BatchRequest, claimed: _Claimed, position: Position, refused: ReplayIdRefused
+    request: BatchRequest, claimed: _Claimed, position: Position, refused: ReplayIdRefusedError
 ) -> Position:
     """Return the position after `replay_fallback`; written unless `latest` has to be pinned first.
 
-    :raises ReplayIdRefused: `replay_fallback` is `fail`, or the bus refuses that replay point, too.
+    :raises ReplayIdRefusedError: `replay_fallback` is `fail`, or the bus refuses that replay point, too.
     """
     lost = replay_fallback.choose(position, request.replay_fallback, refused, claimed.store.where)
     return keep_loss(claimed.store, position, lost, claimed.claim) if lost.is_pinned else lost
@@ -365,7 +365,7 @@ def _plan(
     found = look(Coming.after(position), claimed.topic_folder, sound=True)
     try:
         return recovery.plan(found)
-    except PositionConflict:
+    except PositionConflictError:
         # A task whose lease has expired finds the files of the task that took the lease over.
         claimed.claim.check()
         raise

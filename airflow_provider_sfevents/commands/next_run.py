@@ -13,7 +13,7 @@ from airflow_provider_sfevents.batches import recovery
 from airflow_provider_sfevents.batches.outcome import BatchRequest
 from airflow_provider_sfevents.batches.position import open_position, replay_id_age
 from airflow_provider_sfevents.counting import counted
-from airflow_provider_sfevents.exceptions import ConfigurationError, PositionConflict
+from airflow_provider_sfevents.exceptions import ConfigurationError, PositionConflictError
 from airflow_provider_sfevents.replay_point import EARLIEST, LATEST
 from airflow_provider_sfevents.staging.manifest import LossWindow
 
@@ -42,7 +42,7 @@ def without_position(
     request = BatchRequest(topic=topic, consumer=consumer, initial_replay="initial_replay")
     try:
         open_position.refuse_lost(landed, begun, request, where)
-    except PositionConflict as error:
+    except PositionConflictError as error:
         return f"The next run is refused: {error}"
     return (
         "The next run is a first run: it begins an epoch at its `initial_replay`, by default "
@@ -66,7 +66,7 @@ def with_position(
     try:
         open_position.refuse_stale(position, landed, where)
         plan = recovery.plan(found)
-    except PositionConflict as error:
+    except PositionConflictError as error:
         return f"The next run is refused: {error}"
     doing = _planned(plan, batch, position)
     if batch.held:

@@ -42,7 +42,7 @@ from airflow_provider_sfevents.commands.output import (
     show_rows,
 )
 from airflow_provider_sfevents.counting import counted
-from airflow_provider_sfevents.exceptions import BatchClaimed, ConfigurationError
+from airflow_provider_sfevents.exceptions import ConfigurationError, LeaseHeldError
 from airflow_provider_sfevents.hooks.places import staging_root
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
 from airflow_provider_sfevents.positions import record, stores
@@ -245,7 +245,7 @@ def _in_hand(args: Namespace, reached: Reached, words: Sequence[str]) -> Iterato
     folder = reached.folder.batch(batch.epoch, batch.sequence)
     try:
         claim = folder.claim(Holder.here(Run(), now()))
-    except BatchClaimed as error:
+    except LeaseHeldError as error:
         holder = staged_batches.look(reached.folder, batch.epoch, batch.sequence).holder
         who = holder.describe() if holder else "another process"
         release = invocation(args, "batches", "release", batch.batch_id)

@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from airflow_provider_sfevents.exceptions import (
     AuthenticationError,
     ConfigurationError,
-    QuotaExceeded,
+    QuotaExceededError,
     SfEventsError,
 )
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 # A retry changes nothing about these until a person acts; a used-up allowance returns in hours.
-NEVER_RETRIED = (ConfigurationError, AuthenticationError, QuotaExceeded)
+NEVER_RETRIED = (ConfigurationError, AuthenticationError, QuotaExceededError)
 
 
 @contextmanager

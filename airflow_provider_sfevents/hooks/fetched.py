@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sfevents.exceptions import SchemaUnknown
+from airflow_provider_sfevents.exceptions import SchemaUnknownError
 from airflow_provider_sfevents.staging.payload_bounds import is_bounded
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ async def _schema(client: PubSubClient, schema_id: str) -> str:
     """Return a schema; empty if the service does not have it, so that the other events are kept."""
     try:
         return await client.get_schema(schema_id)
-    except SchemaUnknown:
+    except SchemaUnknownError:
         return ""
 
 

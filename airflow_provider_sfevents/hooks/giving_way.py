@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from airflow.sdk.exceptions import AirflowRescheduleException
 
-from airflow_provider_sfevents.exceptions import BatchClaimed
+from airflow_provider_sfevents.exceptions import LeaseHeldError
 from airflow_provider_sfevents.staging.lease_holder import LEASE_SECONDS
 
 if TYPE_CHECKING:
@@ -36,14 +36,14 @@ def give_way(context: Context, call: Callable[[], T], stopping: Stopping) -> T:
     """Call, and reschedule the task if the batch is held.
 
     :raises AirflowRescheduleException: to a time that is one to two leases away.
-    :raises BatchClaimed: the bounds of reschedules are reached; the message names the holder.
+    :raises LeaseHeldError: the bounds of reschedules are reached; the message names the holder.
     """
     times = int(context.get("task_reschedule_count") or 0)
     first: datetime | None = None
     while True:
         try:
             return call()
-        except BatchClaimed as claimed:
+        except LeaseHeldError as claimed:
             now = datetime.now(UTC)
             if times and first is None:
                 first = context["ti"].get_first_reschedule_date(context)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from airflow.configuration import AIRFLOW_HOME
 from airflow.sdk import ObjectStoragePath
 
-from airflow_provider_sfevents.exceptions import BatchClaimed, ConfigurationError
+from airflow_provider_sfevents.exceptions import ConfigurationError, LeaseHeldError
 from airflow_provider_sfevents.hooks.executors import require_shared_default
 from airflow_provider_sfevents.hooks.staging_mode import configured_modes
 from airflow_provider_sfevents.staging import layout, leases
@@ -98,16 +98,16 @@ def writing_state(staging: str | None, current_state: str, run: Run) -> Iterator
     Applying and resolving depend on what they read in the tables, so they must not overlap. Only
     tasks with the same `staging` see each other.
 
-    :raises BatchClaimed: another task is writing the tables.
+    :raises LeaseHeldError: another task is writing the tables.
     """
     name = hashlib.sha256(current_state.rstrip("/").encode()).hexdigest()[:16]
     folder = staging_root(staging) / layout.STATES / name
     try:
         claim = leases.take(folder, Holder.here(run, datetime.now(UTC).isoformat()))
-    except BatchClaimed as error:
+    except LeaseHeldError as error:
         found = leases.holder_of(folder)
         who = found[1].describe() if found else "another task"
-        raise BatchClaimed(
+        raise LeaseHeldError(
             f"The tables of {current_state} are being written by {who}, and applying and resolving "
             "must not overlap. This task gives way; it can continue after the other one has ended."
         ) from error

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.counting import counted
-from airflow_provider_sfevents.exceptions import EventsRefused, PublishInterrupted
+from airflow_provider_sfevents.exceptions import EventsRefusedError, PublishInterruptedError
 from airflow_provider_sfevents.pubsub.publishing import event_encoder
 from airflow_provider_sfevents.pubsub.publishing.event_ids import derived_ids, run_namespace
 from airflow_provider_sfevents.pubsub.publishing.event_publisher import (
@@ -151,7 +151,7 @@ class Tally:
     def refuse(self, topic: str) -> None:
         """Fail if events were refused.
 
-        :raises EventsRefused: the service refused events for good; the message names the first
+        :raises EventsRefusedError: the service refused events for good; the message names the first
             ones.
         """
         if not self.refused:
@@ -164,7 +164,7 @@ class Tally:
             *self.named,
             *([f"and {left} more."] if left else []),
         ]
-        raise EventsRefused("\n".join(lines))
+        raise EventsRefusedError("\n".join(lines))
 
     def _refuse(self, result: PublishResult) -> None:
         self.refused += 1
@@ -200,7 +200,7 @@ async def publish_wanted(client: PubSubClient, wanted: Wanted, tally: Tally) -> 
         ):
             async for results in answered:
                 await noting.note(tally.note(results))
-    except PublishInterrupted as error:
+    except PublishInterruptedError as error:
         raise explain_interruption(
             error,
             f"{tally.published + tally.before} events are published. A retry of the task sends "

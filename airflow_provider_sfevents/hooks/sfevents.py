@@ -129,7 +129,7 @@ class SfEventsHook(BaseHook):
         """Check that the org has enough deliveries left for the day; costs one API request.
 
         :param least: number of deliveries.
-        :raises QuotaExceeded: it has fewer.
+        :raises QuotaExceededError: it has fewer.
         :raises SfEventsError: the number cannot be read.
         """
         async with self.rest() as rest:
@@ -184,7 +184,7 @@ class SfEventsHook(BaseHook):
     def get_schema(self, schema_id: str) -> str:
         """Return the Avro schema with this id, as JSON text.
 
-        :raises SchemaUnknown: the service has no such schema.
+        :raises SchemaUnknownError: the service has no such schema.
         """
         return self._call(lambda client: client.get_schema(schema_id))
 
@@ -235,7 +235,7 @@ class SfEventsHook(BaseHook):
 
         :param start: `earliest`, `latest` or a replay id in hex.
         :param bounds: default: `Bounds()`.
-        :raises ReplayIdRefused: the bus does not know the replay id.
+        :raises ReplayIdRefusedError: the bus does not know the replay id.
         """
         return self._call(
             lambda client: fetch_into_memory(

@@ -50,7 +50,7 @@ class StoppableTask:
     def _run_in_thread(self, work: Callable[[Stopping], T]) -> T:
         """Run work in a thread.
 
-        :raises Stopped: the task was ended before the work began.
+        :raises StoppedError: the task was ended before the work began.
         """
         stopping = self._stopping = Stopping()
         if self._killed:

@@ -26,7 +26,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from airflow_provider_sfevents.exceptions import Stopped
+from airflow_provider_sfevents.exceptions import StoppedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
@@ -72,10 +72,10 @@ class Stopping:
         """Raise if there is a request. Call it before each step of the work.
 
         :param what: the rest of the sentence: "Spark was not started", say.
-        :raises Stopped: the task is to end.
+        :raises StoppedError: the task is to end.
         """
         if self.requested:
-            raise Stopped(f"The task was ended; {what}.")
+            raise StoppedError(f"The task was ended; {what}.")
 
     def wait(self, seconds: float) -> bool:
         """Sleep, at most until a request; returns whether there is one."""
@@ -84,7 +84,7 @@ class Stopping:
     def pause(self, seconds: float) -> None:
         """Sleep between two looks at a lease.
 
-        :raises Stopped: there is a request.
+        :raises StoppedError: there is a request.
         """
         self.wait(seconds)
         self.check("it was watching another task's lease of the batch, and nothing was fetched")
@@ -193,7 +193,7 @@ def run_async(
 
     :param make: makes the coroutine; its argument is set when a stop is requested.
     :param cancel_seconds: time from a request until the coroutine is cancelled.
-    :raises Stopped: it was cancelled.
+    :raises StoppedError: it was cancelled.
     """
 
     async def run() -> T:
@@ -204,7 +204,7 @@ def run_async(
                 return await work
             except asyncio.CancelledError:
                 if requested.is_set():
-                    raise Stopped(
+                    raise StoppedError(
                         "The task was ended; events in closed files stay staged for the next try."
                     ) from None
                 raise

@@ -15,7 +15,7 @@ from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException
 from typing_extensions import override
 
-from airflow_provider_sfevents.exceptions import ConfigurationError, Stopped
+from airflow_provider_sfevents.exceptions import ConfigurationError, StoppedError
 from airflow_provider_sfevents.hooks.places import staging_root
 from airflow_provider_sfevents.hooks.stoppable import StoppableTask
 from airflow_provider_sfevents.staging.storage.durable_files import is_local
@@ -125,7 +125,7 @@ class SubmitsToSpark(StoppableTask):
     ) -> None:
         """Run Spark by the settings of a task: this one, or a copy of it with another job.
 
-        :raises Stopped: the task was ended, before Spark was started or while it ran.
+        :raises StoppedError: the task was ended, before Spark was started or while it ran.
         """
         self._in_spark = True  # before the check: see `_end_process`
         try:
@@ -137,7 +137,7 @@ class SubmitsToSpark(StoppableTask):
         except AirflowException:
             if not stopping.requested:
                 raise
-            raise Stopped(
+            raise StoppedError(
                 "The task was ended while Spark ran, and Spark with it. The next try or "
                 "run does the work of Spark again, without a new delivery."
             ) from None

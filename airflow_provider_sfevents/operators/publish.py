@@ -11,7 +11,7 @@ from airflow.sdk import BaseOperator
 from typing_extensions import override
 
 from airflow_provider_sfevents.counting import counted
-from airflow_provider_sfevents.exceptions import ConfigurationError, Stopped
+from airflow_provider_sfevents.exceptions import ConfigurationError, StoppedError
 from airflow_provider_sfevents.hooks.places import open_staging
 from airflow_provider_sfevents.hooks.published import Tally, Wanted, publish_wanted
 from airflow_provider_sfevents.hooks.record_files import read_records, record_files
@@ -132,12 +132,12 @@ class SfEventsPublishOperator(StoppableTask, BaseOperator):
     def _refuse_end(self, tally: Tally) -> None:
         """Raise unless all events are published.
 
-        :raises EventsRefused: the service refused events.
-        :raises Stopped: the task was ended.
+        :raises EventsRefusedError: the service refused events.
+        :raises StoppedError: the task was ended.
         """
         tally.refuse(self.topic)
         if self._killed:
-            raise Stopped(
+            raise StoppedError(
                 f"The task was ended while it published to {self.topic}; "
                 f"{counted(tally.published + tally.before, 'event')} published so far. A retry "
                 "sends the rest."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from airflow_provider_sfevents.exceptions import PositionConflict
+from airflow_provider_sfevents.exceptions import PositionConflictError
 from airflow_provider_sfevents.positions.record import task_of
 
 if TYPE_CHECKING:
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 def check_org(position: Position, org_id: str, instance_url: str, where: str) -> None:
     """Refuse a position of another org or instance: its replay ids mean nothing there.
 
-    :raises PositionConflict: org or instance differ.
+    :raises PositionConflictError: org or instance differ.
     """
     if position.org_id == org_id and _host(position.instance_url) == _host(instance_url):
         return
-    raise PositionConflict(
+    raise PositionConflictError(
         f"{where} is a position in org {position.org_id} at {position.instance_url}, and the "
         f"connection leads to org {org_id} at {instance_url}. Replay ids of one mean nothing in "
         "the other. Give the task a `consumer` of its own for the new one; or, if the org was "
@@ -33,12 +33,12 @@ def check_org(position: Position, org_id: str, instance_url: str, where: str) ->
 def check_owner(position: Position, run: Run, where: str) -> None:
     """Refuse a second task on a position: each task would take events from the other.
 
-    :raises PositionConflict: the position belongs to another task.
+    :raises PositionConflictError: the position belongs to another task.
     """
     task = task_of(run)
     if not task or not position.owner or position.owner == task:
         return
-    raise PositionConflict(
+    raise PositionConflictError(
         f"{where} belongs to task {position.owner}, and {task} wants to fetch from it too. Two "
         f"tasks would each get half of the events: name a `consumer` of its own for {task}. If "
         f"{position.owner} was renamed to {task}, change `owner` in {where}."
@@ -48,11 +48,11 @@ def check_owner(position: Position, run: Run, where: str) -> None:
 def check_whose(position: Position, whose: Whose, where: str) -> None:
     """Refuse a position that was copied from another consumer or topic.
 
-    :raises PositionConflict: consumer or topic differ.
+    :raises PositionConflictError: consumer or topic differ.
     """
     if not whose.is_known or (position.consumer, position.topic) == (whose.consumer, whose.topic):
         return
-    raise PositionConflict(
+    raise PositionConflictError(
         f"{where} holds the position of consumer {position.consumer!r} on {position.topic}, and "
         f"not of {whose.consumer!r} on {whose.topic}: it was copied there. Nothing was fetched, "
         f"and the position was not moved. Begin anew: {whose.command('forget')}; or set the replay "

@@ -18,7 +18,7 @@ import secrets
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sfevents.exceptions import PositionConflict
+from airflow_provider_sfevents.exceptions import PositionConflictError
 from airflow_provider_sfevents.positions import record_text
 from airflow_provider_sfevents.replay_point import LATEST, PRESETS, ReplayPoint, is_replay_id
 from airflow_provider_sfevents.staging.manifest import LossWindow, Run
@@ -250,12 +250,12 @@ def advance(
     A commit that is repeated, because its first answer was lost, leaves the position as it is.
 
     :param staging_id: of the staging area that holds the batch.
-    :raises PositionConflict: the batch does not begin at the position.
+    :raises PositionConflictError: the batch does not begin at the position.
     """
     if is_committed(position, manifest):
         return position
     if why := _contradiction(position, manifest):
-        raise PositionConflict(
+        raise PositionConflictError(
             f"Batch {manifest.batch_id} of {manifest.topic} cannot be committed: {why}. The "
             "position was moved or reset meanwhile, and stays; the next run continues from it."
         )

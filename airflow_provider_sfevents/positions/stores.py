@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.exceptions import (
     ConfigurationError,
-    PositionConflict,
+    PositionConflictError,
     SfEventsError,
     TransportError,
 )
@@ -57,7 +57,7 @@ def read(store: PositionStore) -> Position | None:
     """Return the position; `None` if there certainly is none.
 
     :raises ConfigurationError: the value is no position.
-    :raises PositionConflict: it is the position of another consumer or topic.
+    :raises PositionConflictError: it is the position of another consumer or topic.
     :raises SfEventsError: the store does not answer.
     """
     record = store.get()
@@ -72,7 +72,7 @@ def read(store: PositionStore) -> Position | None:
 def write(store: PositionStore, position: Position) -> None:
     """Write once, and read back what readers will see from now on.
 
-    :raises PositionConflict: the store kept another value.
+    :raises PositionConflictError: the store kept another value.
     :raises SfEventsError: the store does not answer; whether it wrote is not known, and a commit
         may be repeated.
     """
@@ -81,7 +81,7 @@ def write(store: PositionStore, position: Position) -> None:
     steps.reached(steps.POSITION_SET, store.where)
     kept = store.get()
     if kept != record:
-        raise PositionConflict(
+        raise PositionConflictError(
             f"{store.where} reads {'nothing' if kept is None else 'something else'} right after it "
             f"was written. {store.advice}"
         )

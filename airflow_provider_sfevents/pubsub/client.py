@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from airflow_provider_sfevents.exceptions import (
     ConfigurationError,
-    SchemaUnknown,
+    SchemaUnknownError,
     TopicError,
     TransportError,
 )
@@ -169,7 +169,7 @@ class PubSubClient:
 
         From the process's cache if any client of the org has fetched it.
 
-        :raises SchemaUnknown: there is no schema of this id, and there will be none.
+        :raises SchemaUnknownError: there is no schema of this id, and there will be none.
         :raises TransportError: it cannot be fetched just now.
         :raises ConfigurationError: the user may not read it.
         """
@@ -181,14 +181,14 @@ class PubSubClient:
                 f"{self._calls.endpoint}"
             )
             if not schema_id.strip():
-                raise SchemaUnknown(
+                raise SchemaUnknownError(
                     f"{doing} failed: the id is blank. Give the schema id of an event or topic."
                 )
             info = await self._calls.unary(
                 "GetSchema", pb2.SchemaRequest(schema_id=schema_id), doing
             )
             if not info.schema_json:
-                raise SchemaUnknown(
+                raise SchemaUnknownError(
                     f"{doing} failed: the org has no such schema (rpc id {info.rpc_id})."
                 )
             return str(info.schema_json)
@@ -342,7 +342,7 @@ class PubSubClient:
         if schema_id not in self._readers:
             try:
                 schema = await self.get_schema(schema_id)
-            except SchemaUnknown:
+            except SchemaUnknownError:
                 schema = ""  # its events have no readable time
             self._readers[schema_id] = event_time_reader(schema)
         return self._readers[schema_id]

@@ -15,9 +15,9 @@ import grpc
 from airflow_provider_sfevents.exceptions import (
     AuthenticationError,
     ConfigurationError,
-    QuotaExceeded,
-    ReplayIdRefused,
-    SchemaUnknown,
+    QuotaExceededError,
+    ReplayIdRefusedError,
+    SchemaUnknownError,
     SfEventsError,
     TopicError,
     TransportError,
@@ -189,20 +189,20 @@ class NotSentError(TransportError):
 ERRORS: dict[ErrorKind, type[SfEventsError]] = {
     ErrorKind.CONFIGURATION: ConfigurationError,
     ErrorKind.TOPIC: TopicError,
-    ErrorKind.REPLAY_ID: ReplayIdRefused,
-    ErrorKind.SCHEMA: SchemaUnknown,
+    ErrorKind.REPLAY_ID: ReplayIdRefusedError,
+    ErrorKind.SCHEMA: SchemaUnknownError,
     ErrorKind.TOKEN: TokenRefusedError,
     ErrorKind.AUTHENTICATION: AuthenticationError,
     ErrorKind.TRANSIENT: TransportError,
     ErrorKind.OWN_FAULT: OwnFaultError,
-    ErrorKind.QUOTA: QuotaExceeded,
+    ErrorKind.QUOTA: QuotaExceededError,
 }
 
 
 def is_transient(error: SfEventsError) -> bool:
     """Check that the same call may succeed in a moment."""
     return isinstance(error, TransportError) and not isinstance(
-        error, (QuotaExceeded, OwnFaultError)
+        error, (QuotaExceededError, OwnFaultError)
     )
 
 

@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from airflow_provider_sfevents.batches.position.replay_fallback import check_choice
 from airflow_provider_sfevents.counting import counted
-from airflow_provider_sfevents.exceptions import BatchClaimed, ConfigurationError
+from airflow_provider_sfevents.exceptions import ConfigurationError, LeaseHeldError
 from airflow_provider_sfevents.hooks.failures import airflow_failures
 from airflow_provider_sfevents.hooks.places import open_staging
 from airflow_provider_sfevents.hooks.reading import ReadsTopic
@@ -246,7 +246,7 @@ class SfEventsSensor(ReadsTopic, BaseSensorOperator):
                 if pending.coming is not None or pending.enough:
                     return pending
                 if looks == _LOOKS:
-                    raise BatchClaimed(pending.why)
+                    raise LeaseHeldError(pending.why)
                 looks += 1
                 await asyncio.sleep(1.0)
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.counting import counted
-from airflow_provider_sfevents.exceptions import ConfigurationError, NotLanded
+from airflow_provider_sfevents.exceptions import ConfigurationError, NotLandedError
 from airflow_provider_sfevents.spark.avro.decode_frames import has_accelerator
 from airflow_provider_sfevents.spark.hadoop_files import Files
 from airflow_provider_sfevents.spark.landing.staged_batch import (
@@ -76,14 +76,14 @@ def write_receipt(
     :param tables: rows written, by table.
     :param quarantined: events that were put aside.
     :param duplicates: events that were left out because they had landed before.
-    :raises NotLanded: they do not add up to the batch's events; no receipt is written.
+    :raises NotLandedError: they do not add up to the batch's events; no receipt is written.
     """
     files = Files(spark)
     batch = open_batch(spark, files, manifest_url)
     events = batch.manifest.events
     rows = sum(tables.values())
     if rows + quarantined + duplicates != events:
-        raise NotLanded(
+        raise NotLandedError(
             f"Batch {batch.manifest.batch_id} has {counted(events, 'event')}, but {counted(rows, 'row')}, {quarantined} quarantined and "
             f"{counted(duplicates, 'duplicate')} were reported. Count every event once: as a row of one table, as quarantined (read_undecodable has those), or "
             "as a duplicate of one that has landed before."

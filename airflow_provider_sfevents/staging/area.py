@@ -107,7 +107,7 @@ class TopicFolder:
     def claim_beginning(self, holder: Holder) -> leases.Claim:
         """Take the lease that allows one task at a time to begin a position.
 
-        :raises BatchClaimed: another task holds it.
+        :raises LeaseHeldError: another task holds it.
         """
         return leases.take(self.folder / layout.BEGINNING, holder)
 

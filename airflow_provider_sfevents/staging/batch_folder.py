@@ -49,7 +49,7 @@ class BatchFolder:
     def claim(self, holder: Holder, patience: leases.Patience | None = None) -> leases.Claim:
         """Take the lease of the batch; blocks while another machine's unreleased lease is watched.
 
-        :raises BatchClaimed: another holder is alive.
+        :raises LeaseHeldError: another holder is alive.
         """
         claim = leases.take(self.folder, holder, patience)
         try:
@@ -62,7 +62,7 @@ class BatchFolder:
     async def claim_in_thread(self, holder: Holder) -> leases.Claim:
         """Take the lease in a thread; it is released if the caller was cancelled in the meantime.
 
-        :raises BatchClaimed: another holder is alive.
+        :raises LeaseHeldError: another holder is alive.
         """
         lock, is_wanted = threading.Lock(), True
         made: list[leases.Claim] = []

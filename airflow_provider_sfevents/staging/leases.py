@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from airflow_provider_sfevents.exceptions import BatchClaimed, LeaseGoneError, StagingError
+from airflow_provider_sfevents.exceptions import LeaseGoneError, LeaseHeldError, StagingError
 from airflow_provider_sfevents.staging import layout, lease_holder
 from airflow_provider_sfevents.staging.lease_holder import Holder, Sighting, Verdict, judge
 from airflow_provider_sfevents.staging.storage import durable_files
@@ -98,7 +98,7 @@ class Claim:
     def check(self) -> None:
         """Check that this process still holds the batch; call it before each step that is final.
 
-        :raises BatchClaimed: another process took this holder for dead and holds the batch now.
+        :raises LeaseHeldError: another process took this holder for dead and holds the batch now.
         :raises LeaseGoneError: the lease file is gone.
         :raises StagingError: the store does not answer, or the lease was not renewed for its
             length.
@@ -108,7 +108,7 @@ class Claim:
         numbers = claim_numbers(self.folder)
         if numbers and numbers[-1] > self.number:
             holder = _read_holder(self.folder, numbers[-1])
-            raise BatchClaimed(
+            raise LeaseHeldError(
                 f"Batch {self.folder} was taken over by {holder.describe()} (lease {numbers[-1]}): "
                 f"this task, with lease {self.number}, wrote no heartbeat and was taken for dead. "
                 "It gives way; the other task lands the batch."
@@ -197,7 +197,7 @@ def take(folder: UPath, holder: Holder, patience: Patience | None = None) -> Cla
     Blocks up to `lease_seconds` to watch an unreleased lease of another machine; not for an event
     loop.
 
-    :raises BatchClaimed: another holder is alive.
+    :raises LeaseHeldError: another holder is alive.
     :raises StagingError: the store does not answer.
     """
     patience = patience or Patience()
@@ -314,14 +314,14 @@ def _create(folder: UPath, holder: Holder, patience: Patience) -> int:
 
 
 def _next_number(folder: UPath, patience: Patience) -> int:
-    """:raises BatchClaimed: the holder of the highest lease is alive."""
+    """:raises LeaseHeldError: the holder of the highest lease is alive."""
     numbers = claim_numbers(folder)
     if not numbers:
         return 1
     holder = _read_holder(folder, numbers[-1])
     verdict = _watch(folder, numbers[-1], holder, patience)
     if verdict is Verdict.ALIVE:
-        raise BatchClaimed(
+        raise LeaseHeldError(
             f"Batch {folder} is held by {holder.describe()} (lease {numbers[-1]}). This task gives "
             "way; it has fetched nothing. Let the other task finish, or end it and try again"
             f"{lease_holder.release_of(folder)}; `max_active_runs=1` keeps runs of one DAG apart, and "

@@ -16,7 +16,7 @@ from airflow_provider_sfevents.waiting.watch_rules import Rules
 _STORES = ("variable", "asset", MANAGED)
 
 
-class ArgumentRefused(ConfigurationError, TypeError):  # noqa: N818 - an event, not an -Error
+class ArgumentRefusedError(ConfigurationError, TypeError):
     """An argument of a watcher is wrong.
 
     It is a `TypeError`, too, because Airflow's triggerer (3.3) survives no other error when it
@@ -39,7 +39,7 @@ def check_watch(
 ) -> Rules:
     """Check a watcher's arguments; returns the rules for announcements.
 
-    :raises ArgumentRefused: the message names the argument, its value and its valid values.
+    :raises ArgumentRefusedError: the message names the argument, its value and its valid values.
     """
     try:
         check_topic(_text("topic", topic))
@@ -54,7 +54,7 @@ def check_watch(
         )
         return Rules(max_events=max_events, max_wait=max_wait, again_after=again_after)
     except ConfigurationError as error:
-        raise ArgumentRefused(f"SfEventsWatchTrigger: {error}") from None
+        raise ArgumentRefusedError(f"SfEventsWatchTrigger: {error}") from None
 
 
 def _check_store(position_store: Any) -> None:

@@ -24,8 +24,8 @@ from airflow_provider_sfevents.batches.outcome import BatchRequest
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import (
     ConfigurationError,
-    QuotaExceeded,
-    ReplayIdRefused,
+    QuotaExceededError,
+    ReplayIdRefusedError,
     SfEventsError,
     TransportError,
 )
@@ -109,7 +109,7 @@ class SfEventsTrigger(BaseTrigger):
             if not patience.expired():
                 raise
             return {"status": "timeout"}
-        except ReplayIdRefused as error:
+        except ReplayIdRefusedError as error:
             return {"status": "refused", "message": str(error)}
         except SfEventsError as error:
             retry = not isinstance(error, NEVER_RETRIED)
@@ -135,7 +135,7 @@ class SfEventsTrigger(BaseTrigger):
         while True:
             try:
                 return await self._wait(coming)
-            except QuotaExceeded:
+            except QuotaExceededError:
                 raise
             except TransportError as error:
                 tries += 1

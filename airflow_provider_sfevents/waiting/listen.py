@@ -30,7 +30,7 @@ from airflow_provider_sfevents.batches import recovery
 from airflow_provider_sfevents.batches.event_source import EventSource, open_source
 from airflow_provider_sfevents.batches.position import replay_fallback
 from airflow_provider_sfevents.counting import counted
-from airflow_provider_sfevents.exceptions import BatchClaimed, ReplayIdRefused, StagingError
+from airflow_provider_sfevents.exceptions import LeaseHeldError, ReplayIdRefusedError, StagingError
 from airflow_provider_sfevents.positions.record import EVENT, KEEPALIVE
 from airflow_provider_sfevents.replay_point import LATEST
 from airflow_provider_sfevents.waiting.wait_result import HELD, MAX_WAIT, MOVED, STOPPED, Heard
@@ -89,7 +89,7 @@ async def listen(
         further wait would have them delivered once more.
     :param unstaged: reason not to stage anything, if an earlier wait could not; empty: none.
     :raises StagingError: the staging area cannot be written, and without it `latest` would be lost.
-    :raises ReplayIdRefused: the bus does not know the replay id to continue from.
+    :raises ReplayIdRefusedError: the bus does not know the replay id to continue from.
     :raises SfEventsError: of other kinds, as `PubSubClient.fetch` does.
     """
     if not isinstance(plan, recovery.Fetch):
@@ -101,7 +101,7 @@ async def listen(
         wait = _Wait(batch, plan, bounds, max_wait, until_enough, unstaged)
         try:
             return await wait.run(client, stop)
-        except ReplayIdRefused as refused:
+        except ReplayIdRefusedError as refused:
             older = replay_fallback.without_anchor(plan, refused)
             if older is None:
                 raise
@@ -257,7 +257,7 @@ class _Wait:
     async def _pin(self, replay_id: str, by: str) -> None:
         try:
             start = await asyncio.to_thread(self._batch.pin, replay_id, by)
-        except BatchClaimed as claimed:
+        except LeaseHeldError as claimed:
             log.info("This wait gives way: %s", claimed)
             self._batch.elsewhere = Heard(batch_id=self._batch.coming.batch_id, ended_by=MOVED)
             self._end(MOVED)

@@ -31,12 +31,12 @@ from airflow_provider_sfevents.batches.position.open_position import (
 from airflow_provider_sfevents.batches.position.position_writes import Pin
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import (
-    BatchClaimed,
-    PositionConflict,
-    ReplayIdRefused,
+    LeaseHeldError,
+    PositionConflictError,
+    ReplayIdRefusedError,
     SfEventsError,
     StagingError,
-    Stopped,
+    StoppedError,
 )
 from airflow_provider_sfevents.positions import stores
 from airflow_provider_sfevents.pubsub.managed.managed_rules import SlotTakenError
@@ -121,7 +121,7 @@ async def poke(
     are staged. When the bus refuses the replay id, `replay_fallback` decides, as in a fetch.
 
     :param stopping: set from outside to end it early; received events are kept.
-    :raises Stopped: `stopping` was set.
+    :raises StoppedError: `stopping` was set.
     :raises StagingError: events came, not enough, and cannot be staged: each poke would have them
         delivered again.
     :raises SfEventsError: as `stage_batch` does.
@@ -136,7 +136,7 @@ async def poke(
         heard = await _listen(request, min_events, client, area, found, plan, stopping)
     except SlotTakenError as taken:  # the other client receives the events
         return replace(pending, why=str(taken))
-    except ReplayIdRefused as refused:
+    except ReplayIdRefusedError as refused:
         if plan.kept:
             return replace(pending, enough=True, why=f"{refused} What is staged lands first.")
         found = await asyncio.to_thread(_fall_back, request, found, refused)
@@ -198,13 +198,13 @@ async def _look(
     staging_id = await asyncio.to_thread(area.known_id)
     try:
         opened = open_position(request, session, topic_folder, store, staging_id)
-    except BatchClaimed as claimed:
+    except LeaseHeldError as claimed:
         return Pending(coming=None, events=0, enough=False, why=str(claimed))
     warn_of_other_area(opened.position, staging_id, store.where)
     coming = Coming.after(opened.position, request.managed)
     try:
         seen = await settled_sight(coming, area)
-    except PositionConflict as conflict:
+    except PositionConflictError as conflict:
         if stores.read(store) == opened.stored:
             raise
         log.info("The position was begun while this wait looked at it: %s", conflict)
@@ -306,7 +306,7 @@ async def _listen(
         max_wait=bounds.idle_seconds,
     )
     if heard.ended_by == STOPPED:
-        raise Stopped(
+        raise StoppedError(
             f"The task was ended while it waited for {request.topic}; what came "
             f"({counted(heard.events, 'event')}) stays staged for the next try."
         )
@@ -336,11 +336,11 @@ async def _after_latest(
     return _after_listening(found.coming, heard, min_events)
 
 
-def _fall_back(request: BatchRequest, found: _Found, refused: ReplayIdRefused) -> _Found:
+def _fall_back(request: BatchRequest, found: _Found, refused: ReplayIdRefusedError) -> _Found:
     """Return the position after `replay_fallback`; written unless `latest` has to be pinned first.
 
-    :raises ReplayIdRefused: `replay_fallback` is `fail`.
-    :raises BatchClaimed: another task holds the lease by now.
+    :raises ReplayIdRefusedError: `replay_fallback` is `fail`.
+    :raises LeaseHeldError: another task holds the lease by now.
     """
     where = found.store.where
     lost = replay_fallback.choose(found.position, request.replay_fallback, refused, where)

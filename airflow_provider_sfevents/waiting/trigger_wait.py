@@ -60,7 +60,7 @@ async def wait(
         enough.
     :param renew_seconds: seconds after which a wait that received only keepalives ends, so that a
         worker can record the last one in the position.
-    :raises ReplayIdRefused: a worker has to choose where to continue.
+    :raises ReplayIdRefusedError: a worker has to choose where to continue.
     :raises SfEventsError: as `PubSubClient.fetch` does.
     """
     bounds = Bounds.by_count(min_events)  # when its time is up, the wait begins again

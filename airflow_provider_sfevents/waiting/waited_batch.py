@@ -15,7 +15,7 @@ from airflow_provider_sfevents.batches import recovery
 from airflow_provider_sfevents.batches.next_batch import Coming, look
 from airflow_provider_sfevents.batches.position import position_writes
 from airflow_provider_sfevents.counting import counted
-from airflow_provider_sfevents.exceptions import BatchClaimed, SfEventsError, StagingError
+from airflow_provider_sfevents.exceptions import LeaseHeldError, SfEventsError, StagingError
 from airflow_provider_sfevents.positions import stores
 from airflow_provider_sfevents.staging import extra_deliveries, leases
 from airflow_provider_sfevents.staging.lease_holder import Holder
@@ -126,7 +126,7 @@ class WaitsBatch:
             return None
         try:
             claim = self.folder.claim(Holder.here(self._run, datetime.now(UTC).isoformat()))
-        except BatchClaimed:
+        except LeaseHeldError:
             self.leave_to_holder()
             return None
         self._claim = claim
@@ -146,7 +146,7 @@ class WaitsBatch:
     def pin(self, replay_id: str, by: str) -> ReplayPoint:
         """Write the position with a replay id instead of `latest`; return its replay point.
 
-        :raises BatchClaimed: another process has begun the position, or holds the batch.
+        :raises LeaseHeldError: another process has begun the position, or holds the batch.
         """
         assert self._pin is not None  # noqa: S101 - the caller has checked
         assert self._claim is not None  # noqa: S101 - a wait at `latest` holds the batch
@@ -229,7 +229,7 @@ class WaitsBatch:
         try:
             if self._claim is not None:
                 self._claim.check()
-        except BatchClaimed:
+        except LeaseHeldError:
             self.leave_to_holder()
 
     def _has_begun_elsewhere(self) -> bool:
@@ -238,7 +238,7 @@ class WaitsBatch:
             return False
         try:
             self._pin.require_unchanged()
-        except BatchClaimed:
+        except LeaseHeldError:
             return True
         return False
 
@@ -256,7 +256,7 @@ class WaitsBatch:
             with self.folder.claim(Holder.here(self._run, datetime.now(UTC).isoformat())) as claim:
                 if self.folder.read_manifest() is None and not self.folder.parts():
                     position_writes.keep_keepalive(store, position, replay_id, claim)
-        except BatchClaimed as claimed:
+        except LeaseHeldError as claimed:
             log.debug("Keepalive not recorded; the lease holder records its own: %s", claimed)
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_sfevents.exceptions import (
     AuthenticationError,
     ConfigurationError,
-    QuotaExceeded,
+    QuotaExceededError,
 )
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ def told(trouble: Trouble, now: datetime) -> Trouble:
 
 def is_for_people(error: Exception) -> bool:
     """Return whether a person has to act; other errors pass without that."""
-    return isinstance(error, ConfigurationError | AuthenticationError | QuotaExceeded)
+    return isinstance(error, ConfigurationError | AuthenticationError | QuotaExceededError)
 
 
 def is_due(trouble: Trouble, rules: Rules, now: datetime) -> bool:

@@ -19,7 +19,7 @@ from airflow_provider_sfevents.batches.next_batch import Coming
 from airflow_provider_sfevents.batches.position import open_position
 from airflow_provider_sfevents.batches.position.position_writes import Pin
 from airflow_provider_sfevents.counting import counted
-from airflow_provider_sfevents.exceptions import BatchClaimed, StagingError
+from airflow_provider_sfevents.exceptions import LeaseHeldError, StagingError
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.staging.sidecar_files import Announced
 from airflow_provider_sfevents.waiting import batch_status, listen, watch_rules
@@ -117,7 +117,7 @@ class Watcher:
             if await self._hindrance.is_to_be_waited_out():
                 return _Round(pause=self._hindrance.pause())
             done = await self._watch()
-        except BatchClaimed:  # another task is about to begin the position
+        except LeaseHeldError:  # another task is about to begin the position
             done = self._later()
         except Exception as error:  # noqa: BLE001 - Airflow would restart the trigger endlessly
             message = await self._hindrance.met(error)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_sfevents.exceptions import ConfigurationError, PositionConflict
+from airflow_provider_sfevents.exceptions import ConfigurationError, PositionConflictError
 from airflow_provider_sfevents.spark.changes.tables import APPLY_ORDER
 from airflow_provider_sfevents.spark.current_state.snapshot.apply_snapshot import resolve
 from tests.spark.orgs import A, B, CurrentState, Killed, event, killing
@@ -171,7 +171,7 @@ def test_silence_releases_what_was_held(delta_state: CurrentState, staging: Stag
     first = state.stage(
         event(staging, 1, "CREATE", A, key="t", Industry="Mining"), ended_by="max_events"
     )
-    with pytest.raises(PositionConflict, match="has not been applied yet"):
+    with pytest.raises(PositionConflictError, match="has not been applied yet"):
         state.apply(first, settle=True)
     assert state.apply(first)["held"] == 1
     assert state.rows("Account") == []
@@ -216,10 +216,10 @@ def test_another_source_a_hole_and_a_twin_are_refused(
     state.apply(first)
     second = state.stage(event(staging, 2, "UPDATE", A, Industry="Shipping"))
     third = state.stage(event(staging, 3, "UPDATE", A, Industry="Farming"))
-    with pytest.raises(PositionConflict, match="the next one of this epoch is 2"):
+    with pytest.raises(PositionConflictError, match="the next one of this epoch is 2"):
         state.apply(third)
     other = staging.write([event(staging, 1)], topic="/data/AccountChangeEvent", epoch="9e9e")
-    with pytest.raises(PositionConflict, match="These tables are fed by"):
+    with pytest.raises(PositionConflictError, match="These tables are fed by"):
         state.apply(other)
     with pytest.raises(ConfigurationError, match="no change events"):
         state.apply(staging.write([staging.order(1)], topic="/data/ChangeEvents", epoch="8d8d"))
@@ -228,7 +228,7 @@ def test_another_source_a_hole_and_a_twin_are_refused(
         if (name, about) == ("apply-commit", "rows Account"):
             state.apply(second)
 
-    with pytest.raises(PositionConflict, match="this one gives way"):
+    with pytest.raises(PositionConflictError, match="this one gives way"):
         state.apply(second, twin)
     assert state.rows("Account", "Industry") == [{"Industry": "Shipping"}]
     assert state.apply(third)["applied"] == 1
@@ -271,7 +271,7 @@ def test_a_twin_that_stalls_before_its_commits_undoes_nothing(
             left[:] = [{table: state.rows(table) for table in (*tables, "held")}]
             own.mkdir(parents=True)  # the twin had its last look at it before
 
-    with pytest.raises(PositionConflict, match="this one gives way"):
+    with pytest.raises(PositionConflictError, match="this one gives way"):
         state.apply(second, stall)
 
     found = {table: state.rows(table) for table in tables}

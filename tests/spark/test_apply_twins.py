@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_sfevents import steps
-from airflow_provider_sfevents.exceptions import PositionConflict
+from airflow_provider_sfevents.exceptions import PositionConflictError
 from airflow_provider_sfevents.spark.changes import tables
 from airflow_provider_sfevents.spark.changes.order import Order
 from airflow_provider_sfevents.spark.changes.source import Batch, admit
@@ -126,7 +126,7 @@ def test_a_stale_run_changes_nothing_by_any_statement(
                     other.take()
                 before[name] = records.everything()
 
-        with pytest.raises(PositionConflict, match="this one gives way"):
+        with pytest.raises(PositionConflictError, match="this one gives way"):
             records.apply(batch, events, stall)
 
         assert records.everything() == before[name], name

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from airflow_provider_sfevents import steps
-from airflow_provider_sfevents.exceptions import NotLanded
+from airflow_provider_sfevents.exceptions import NotLandedError
 from airflow_provider_sfevents.spark.hadoop_files import Files
 from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from airflow_provider_sfevents.spark.tables.foreign_files import ForeignFiles
@@ -130,7 +130,7 @@ def test_a_file_that_has_the_name_of_a_batch_and_rows_of_another_is_not_replaced
     there = compact(lake, into=f"{DATE}/0f3c-1-00000.parquet")
     before = lake.files()
 
-    with pytest.raises(NotLanded, match=r"holds 4 rows of other batches.*another name"):
+    with pytest.raises(NotLandedError, match=r"holds 4 rows of other batches.*another name"):
         land_in(spark, lake, first)
 
     assert (lake.files(), rows(lake)) == (before, ALL)
@@ -171,7 +171,9 @@ def test_where_a_store_cannot_replace_a_file_in_one_step_the_landing_is_refused(
     )
     foreign = ForeignFiles(spark, Files(spark), str(lake.root), can_replace=False)
 
-    with pytest.raises(NotLanded, match=r"compacted 0.* 2 rows of it.*batch_id = '0f3c-2' out"):
+    with pytest.raises(
+        NotLandedError, match=r"compacted 0.* 2 rows of it.*batch_id = '0f3c-2' out"
+    ):
         foreign.replacements(attempt)
 
     assert batches_in(there) == {"0f3c-1", "0f3c-2", "0f3c-3"}

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from airflow_provider_sfevents import steps
-from airflow_provider_sfevents.exceptions import NotLanded
+from airflow_provider_sfevents.exceptions import NotLandedError
 from airflow_provider_sfevents.spark.landing import writing
 from airflow_provider_sfevents.spark.landing.land_batch import land
 from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
@@ -170,7 +170,7 @@ def test_too_many_bad_events_land_nothing(
     manifest = staging.write([("order", b""), ("order", b"x"), *good])
 
     with pytest.raises(
-        NotLanded, match=rf"2 of \d events.*{said}.*first reason: the payload ends before"
+        NotLandedError, match=rf"2 of \d events.*{said}.*first reason: the payload ends before"
     ):
         land_in(spark, lake, manifest, max_quarantined=limit)
 

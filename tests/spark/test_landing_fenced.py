@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_sfevents import steps
-from airflow_provider_sfevents.exceptions import NotLanded
+from airflow_provider_sfevents.exceptions import NotLandedError
 from airflow_provider_sfevents.spark.landing.land_batch import land
 from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from airflow_provider_sfevents.staging import layout
@@ -202,7 +202,7 @@ def test_an_older_form_wakes_up_while_the_newer_one_is_published(
     def publish_newer() -> None:
         def wake() -> None:
             woken.append(step)
-            with pytest.raises(NotLanded, match="is being landed from a newer one"):
+            with pytest.raises(NotLandedError, match="is being landed from a newer one"):
                 land(spark, forms.older)
 
         land_watched(spark, forms.newer, at(step, wake))
@@ -220,7 +220,7 @@ def test_an_older_form_cannot_land_between_two_tries_of_the_newer(
     """The folder of the killed try tells it that there is a newer form."""
     with pytest.raises(Killed):
         land_watched(spark, forms.newer, at(steps.LANDING_MOVE, kill, times=2))
-    with pytest.raises(NotLanded, match="is being landed from a newer one"):
+    with pytest.raises(NotLandedError, match="is being landed from a newer one"):
         land(spark, forms.older)
 
     land(spark, forms.newer)
@@ -309,7 +309,7 @@ def test_the_remedy_for_a_newer_form_that_is_lost_leaves_nothing_of_it(
     lost = LandingOptions(manifest_url=other.write(events, created_at=NEWER), table=str(lake.root))
     with pytest.raises(Killed):
         land_watched(spark, lost, at(steps.LANDING_LANDED, kill))
-    with pytest.raises(NotLanded) as said:
+    with pytest.raises(NotLandedError) as said:
         land(spark, forms.older)
     found = re.search(r"delete (.*) and run the task again", str(said.value))
     assert found

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_sfevents.exceptions import NotLanded
+from airflow_provider_sfevents.exceptions import NotLandedError
 from airflow_provider_sfevents.spark import event_types, read_undecodable
 from airflow_provider_sfevents.spark.landing.land_batch import land
 from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
@@ -122,7 +122,9 @@ def test_a_batch_whose_schemas_are_all_unknown_stays_staged(
     manifest = staging.write([newer(staging, "a"), newer(staging, "b")])
     (staging.batch / layout.unknown_schema_name("new")).write_text(REASON)
 
-    with pytest.raises(NotLanded, match=r"2 of 2 events.*There is no schema 'new' in this org"):
+    with pytest.raises(
+        NotLandedError, match=r"2 of 2 events.*There is no schema 'new' in this org"
+    ):
         land_in(spark, lake, manifest)
     assert lake.files() == []
     assert not (staging.batch / layout.RECEIPT).exists()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_sfevents.exceptions import ConfigurationError, NotLanded
+from airflow_provider_sfevents.exceptions import ConfigurationError, NotLandedError
 from airflow_provider_sfevents.spark import (
     event_types,
     read_batch,
@@ -88,7 +88,7 @@ def test_a_receipt_that_does_not_add_up_is_not_written(
 ) -> None:
     """A row too few would let the position move past it."""
     with pytest.raises(
-        NotLanded, match=r"has 4 events, but 3 rows, 0 quarantined and 0 duplicates"
+        NotLandedError, match=r"has 4 events, but 3 rows, 0 quarantined and 0 duplicates"
     ):
         write_receipt(spark, mixed, tables={"orders": 3})
 

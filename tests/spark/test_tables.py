@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_sfevents.exceptions import ConfigurationError, NotLanded
+from airflow_provider_sfevents.exceptions import ConfigurationError, NotLandedError
 from airflow_provider_sfevents.spark import read_quarantine
 from airflow_provider_sfevents.spark.landing.land_batch import land
 from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
@@ -237,7 +237,7 @@ def test_a_table_at_snapshot_isolation_is_refused(
 
 def test_too_many_bad_events_land_nothing(tables: Tables, staging: Staging) -> None:
     """No table, no ledger, no record of columns."""
-    with pytest.raises(NotLanded, match="which is all of them"):
+    with pytest.raises(NotLandedError, match="which is all of them"):
         tables.land(staging.write([("order", b"")]))
 
     left = (

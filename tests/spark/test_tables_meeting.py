@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_provider_sfevents import steps
-from airflow_provider_sfevents.exceptions import NotLanded
+from airflow_provider_sfevents.exceptions import NotLandedError
 from airflow_provider_sfevents.spark import read_table
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Manifest
@@ -195,7 +195,7 @@ def test_a_row_of_the_ledger_alone_does_not_count_as_landed(tables: Tables, form
     tables.land(forms.older)
     tables.sql("truncate table {}")
 
-    with pytest.raises(NotLanded, match="holds 0 rows of it instead of 2"):
+    with pytest.raises(NotLandedError, match="holds 0 rows of it instead of 2"):
         tables.land(forms.newer)
 
     tables.land(forms.older)

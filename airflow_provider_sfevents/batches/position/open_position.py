@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.batches import recovery
 from airflow_provider_sfevents.batches.position.position_writes import write_first
-from airflow_provider_sfevents.exceptions import ConfigurationError, PositionConflict
+from airflow_provider_sfevents.exceptions import ConfigurationError, PositionConflictError
 from airflow_provider_sfevents.positions import ownership, record, stores
 from airflow_provider_sfevents.replay_point import ReplayPoint
 from airflow_provider_sfevents.staging.lease_holder import Holder
@@ -67,11 +67,11 @@ def open_position(
     """Return the position that the next batch follows; an epoch at `latest` is a draft (`Pin`).
 
     :param staging_id: of the task's staging area; empty if it cannot be written.
-    :raises PositionConflict: the position is of another org or task; it is missing or old while
+    :raises PositionConflictError: the position is of another org or task; it is missing or old while
         later batches have landed; or another staging area alone holds one of its events.
     :raises ConfigurationError: the stored value is no position, or `initial_replay` no replay
         point.
-    :raises BatchClaimed: another task is about to begin the position.
+    :raises LeaseHeldError: another task is about to begin the position.
     """
     # Receipts first: a batch that is committed in between must not look like a lost position.
     landed = newest_landed(folder)
@@ -104,8 +104,8 @@ def opened(
 ) -> Opened:
     """Read the position, or begin it; at `latest` it is a draft. Blocks.
 
-    :raises BatchClaimed: another task is about to begin the position.
-    :raises PositionConflict: position, staging area and org contradict each other.
+    :raises LeaseHeldError: another task is about to begin the position.
+    :raises PositionConflictError: position, staging area and org contradict each other.
     """
     folder = area.topic(session.org_id, request.consumer, request.topic)
     store = open_store(session.org_id)
@@ -179,7 +179,7 @@ def refuse_lost(
 ) -> None:
     """Refuse a missing position unless this is a first run.
 
-    :raises PositionConflict: there is no position, although a batch has landed or an epoch has
+    :raises PositionConflictError: there is no position, although a batch has landed or an epoch has
         begun.
     """
     if landed is not None and not landed.is_forgotten:
@@ -197,7 +197,7 @@ def refuse_lost(
         back = "Nothing of it has landed: begin"
     else:
         return
-    raise PositionConflict(
+    raise PositionConflictError(
         f"{where} is missing, but {found}: this is no first run. It was deleted or purged, the "
         "asset it was kept on was renamed, or another Airflow works with the same staging area, "
         f"which then needs a staging area or a `consumer` of its own. {back} anew at "
@@ -212,7 +212,7 @@ def _command(verb: str, request: BatchRequest) -> str:
 def refuse_stale(position: Position, landed: Landed | None, where: str) -> None:
     """Refuse a position that was replaced by an older one.
 
-    :raises PositionConflict: a batch has landed that is not the position's, nor the one after it.
+    :raises PositionConflictError: a batch has landed that is not the position's, nor the one after it.
     """
     if landed is None:
         return
@@ -222,7 +222,7 @@ def refuse_stale(position: Position, landed: Landed | None, where: str) -> None:
         is_stale = position.epoch in landed.older_epochs
     if not is_stale:
         return
-    raise PositionConflict(
+    raise PositionConflictError(
         f"{where} is at batch {position.epoch}-{position.sequence}, but batch "
         f"{landed.epoch}-{landed.sequence} has landed: an older position was put in its place (a "
         "backup, an environment variable), or another Airflow works with the same staging area. "
@@ -234,7 +234,7 @@ def refuse_stale(position: Position, landed: Landed | None, where: str) -> None:
 def refuse_second_in_run(position: Position, request: BatchRequest, where: str) -> None:
     """Refuse a topic that two mapped instances of a task read in one run.
 
-    :raises PositionConflict: another mapped instance has committed to this position in this run.
+    :raises PositionConflictError: another mapped instance has committed to this position in this run.
     """
     by, run = position.committed_by, request.run
     if (
@@ -243,7 +243,7 @@ def refuse_second_in_run(position: Position, request: BatchRequest, where: str) 
         and (by.dag, by.run, by.task) == (run.dag, run.run, run.task)
         and by.map_index != run.map_index
     ):
-        raise PositionConflict(
+        raise PositionConflictError(
             f"{where}: mapped task {run.task} has topic {request.topic} twice, at map index "
             f"{by.map_index} and {run.map_index}. Name each topic once, or use a task of its own "
             "with another `consumer`."
@@ -256,14 +256,14 @@ def refuse_elsewhere(position: Position, staging_id: str, where: str) -> None:
     An event pinned this position's `latest`, and the bus delivers only later events.
 
     :param staging_id: of the task's staging area; empty if that is not known.
-    :raises PositionConflict: naming both remedies.
+    :raises PositionConflictError: naming both remedies.
     """
     if position.pinned_by != record.EVENT or not staging_id or staging_id == position.staging_id:
         return
     command = (
         f"`airflow sfevents position set {position.consumer} {position.topic} {position.start}`"
     )
-    raise PositionConflict(
+    raise PositionConflictError(
         f"{where} began at 'latest' with event {position.start}, which is staged in staging area "
         f"{position.staging_id} and has not landed; this task works with staging area "
         f"{staging_id}, and the bus delivers only what comes after that event. Give all workers "
@@ -312,7 +312,7 @@ def _begin(
     takes over from one that died, or only seemed to, begins the same epoch: the other, if it wakes
     up, writes the same record.
 
-    :raises BatchClaimed: another first run is about to begin.
+    :raises LeaseHeldError: another first run is about to begin.
     """
     start = ReplayPoint.from_text(request.initial_replay).to_text()
     holder = Holder.here(request.run, datetime.now(UTC).isoformat())

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents import steps
-from airflow_provider_sfevents.exceptions import BatchClaimed, PositionConflict
+from airflow_provider_sfevents.exceptions import LeaseHeldError, PositionConflictError
 from airflow_provider_sfevents.positions import record, stores
 from airflow_provider_sfevents.staging.sidecar_files import Origin
 
@@ -46,7 +46,7 @@ class Pin:
         :param replay_id: hex, of the first keepalive or event.
         :param by: `record.KEEPALIVE` or `record.EVENT`.
         :param claim: of the coming batch.
-        :raises BatchClaimed: another task holds the batch, or has begun or pinned the position.
+        :raises LeaseHeldError: another task holds the batch, or has begun or pinned the position.
         """
         claim.check()
         position = record.pin(self.draft, replay_id, by=by, staging_id=self.staging_id)
@@ -59,7 +59,7 @@ class Pin:
     def require_unchanged(self) -> None:
         """Check that the store still holds `stored`. Blocks.
 
-        :raises BatchClaimed: another task has begun the position, or pinned it.
+        :raises LeaseHeldError: another task has begun the position, or pinned it.
         """
         require_unchanged(self.store, self.stored)
 
@@ -67,16 +67,16 @@ class Pin:
 def write_first(position: Position, store: PositionStore, folder: TopicFolder) -> None:
     """Write the first record of an epoch, read it back, and record the epoch's origin.
 
-    :raises BatchClaimed: another task has begun another epoch at the same moment.
+    :raises LeaseHeldError: another task has begun another epoch at the same moment.
     """
     try:
         stores.write(store, position)
-    except PositionConflict as conflict:
+    except PositionConflictError as conflict:
         found = stores.read(store)
         if found is None or found.epoch == position.epoch:
             raise
         by = found.committed_by
-        raise BatchClaimed(
+        raise LeaseHeldError(
             f"{store.where} was begun at the same moment by "
             f"{f'task {by.dag}.{by.task} of run {by.run}' if by.dag else 'a command'} (epoch "
             f"{found.epoch}), and that record counts. This task gives way and has staged nothing."
@@ -97,7 +97,7 @@ def keep_loss(store: PositionStore, before: Position, after: Position, claim: Cl
     """Write a position that has a new loss window, or whose `latest` is pinned now. Blocks.
 
     :param claim: of the coming batch.
-    :raises BatchClaimed: another task holds the batch, or has written the position.
+    :raises LeaseHeldError: another task holds the batch, or has written the position.
     """
     claim.check()
     steps.reached(steps.FALLBACK_NEXT, after.topic)
@@ -134,7 +134,7 @@ def keep_keepalive(store: PositionStore, position: Position, replay_id: str, cla
     Blocks. Call it only if nothing of the batch is staged: a staged event comes before the
     keepalive.
 
-    :raises BatchClaimed: another task holds the batch, or has written the position.
+    :raises LeaseHeldError: another task holds the batch, or has written the position.
     """
     claim.check()
     at = datetime.now(UTC).isoformat()
@@ -147,7 +147,7 @@ def take_area(store: PositionStore, position: Position, staging_id: str, claim: 
     Blocks. Salesforce then keeps a replay id of events that are staged here alone. A task with
     another area must know that the managed subscription may start beyond what it can see.
 
-    :raises BatchClaimed: another task holds the batch, or has written the position.
+    :raises LeaseHeldError: another task holds the batch, or has written the position.
     """
     if position.staging_id == staging_id:
         require_unchanged(store, position)
@@ -166,7 +166,7 @@ def note_wait(
     Blocks.
 
     :param claim: of that batch.
-    :raises BatchClaimed: another task holds the batch, or writes the position.
+    :raises LeaseHeldError: another task holds the batch, or writes the position.
     """
     position = stores.read(store)
     if position is None or (position.epoch, position.sequence + 1) != (epoch, sequence):
@@ -199,12 +199,12 @@ def require_unchanged(store: PositionStore, before: Position | None) -> None:
 
     The hint of a wait (`record.note_wait`) is ignored, because no task decides by it.
 
-    :raises BatchClaimed: another task has written the position.
+    :raises LeaseHeldError: another task has written the position.
     """
     found = stores.read(store)
     if _without_hint(found) != _without_hint(before):
         stands = f"is in epoch {found.epoch}, after {found.start}" if found else "is gone"
-        raise BatchClaimed(
+        raise LeaseHeldError(
             f"{store.where} {stands}: another task has written it meanwhile. This task gives way; "
             "the next run continues from the position."
         )

@@ -18,7 +18,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.exceptions import ConfigurationError, ReplayIdRefused
+from airflow_provider_sfevents.exceptions import ConfigurationError, ReplayIdRefusedError
 from airflow_provider_sfevents.positions import record
 from airflow_provider_sfevents.replay_point import EARLIEST, LATEST, PRESETS
 from airflow_provider_sfevents.staging.manifest import LossWindow
@@ -46,7 +46,7 @@ def check_choice(replay_fallback: str) -> str:
     return replay_fallback
 
 
-def without_anchor(plan: Fetch, refused: ReplayIdRefused) -> Fetch | None:
+def without_anchor(plan: Fetch, refused: ReplayIdRefusedError) -> Fetch | None:
     """Return the plan without the keepalive point that the bus refused; None: the plan had none."""
     if not plan.anchors:
         return None
@@ -61,17 +61,17 @@ def without_anchor(plan: Fetch, refused: ReplayIdRefused) -> Fetch | None:
 
 
 def choose(
-    position: Position, replay_fallback: str, refused: ReplayIdRefused, where: str
+    position: Position, replay_fallback: str, refused: ReplayIdRefusedError, where: str
 ) -> Position:
     """Return the position with a loss window, after the bus has refused its replay id.
 
     :param where: the position's store, for the message.
     :return: not written anywhere yet; with `latest`, not pinned.
-    :raises ReplayIdRefused: `replay_fallback` is `fail`; the message names the choices. Or the bus
+    :raises ReplayIdRefusedError: `replay_fallback` is `fail`; the message names the choices. Or the bus
         has also refused the replay point after an earlier loss window.
     """
     if replay_fallback == FAIL:
-        raise ReplayIdRefused(_what_to_choose(refused, position, where))
+        raise ReplayIdRefusedError(_what_to_choose(refused, position, where))
     if position.loss is not None and position.loss.start == replay_fallback == EARLIEST.to_text():
         raise refused  # the bus cannot refuse `earliest`; choosing it once more does not help
     window = LossWindow(
@@ -105,7 +105,7 @@ def without_first(position: Position) -> Position:
     return record.lose(position, window)
 
 
-def _what_to_choose(refused: ReplayIdRefused, position: Position, where: str) -> str:
+def _what_to_choose(refused: ReplayIdRefusedError, position: Position, where: str) -> str:
     """Build the message with the user's choices after a refused replay id."""
     command = f"airflow sfevents position set {position.consumer} {position.topic}"
     if not position.sequence and position.initial_replay == position.start.to_text():

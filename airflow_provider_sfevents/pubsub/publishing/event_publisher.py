@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import (
-    PublishInterrupted,
-    QuotaExceeded,
+    PublishInterruptedError,
+    QuotaExceededError,
     SfEventsError,
     TransportError,
 )
@@ -142,7 +142,7 @@ class EventPublisher:
         """Send requests until `take` returns None, and yield results.
 
         :param take: returns the next request; None: there is none any more.
-        :raises QuotaExceeded: after the answers to the requests under way.
+        :raises QuotaExceededError: after the answers to the requests under way.
         """
         more = True
         try:
@@ -258,9 +258,9 @@ class EventPublisher:
         await asyncio.sleep(step.wait_seconds)
 
     def _interrupted(self, error: SfEventsError) -> SfEventsError:
-        if not isinstance(error, TransportError) or isinstance(error, QuotaExceeded):
+        if not isinstance(error, TransportError) or isinstance(error, QuotaExceededError):
             return error
-        return PublishInterrupted(
+        return PublishInterruptedError(
             str(error),
             error.error_code,
             error.rpc_id,
@@ -273,8 +273,8 @@ class EventPublisher:
         if transport is not None:
             await transport.close()
 
-    def _limit(self, said: str) -> QuotaExceeded:
-        return QuotaExceeded(
+    def _limit(self, said: str) -> QuotaExceededError:
+        return QuotaExceededError(
             f"Publishing to {self._topic} ended after {counted(self._accepted, 'event')}: "
             f"{said.rstrip('.')}. The org's allowance of published events for an hour is "
             "used up: wait, publish less, or buy more.",
@@ -283,12 +283,12 @@ class EventPublisher:
 
 
 def explain_interruption(
-    error: PublishInterrupted,
+    error: PublishInterruptedError,
     advice: str,
     *,
     unsent: Mapping[int, str] | None = None,
     results: Sequence[PublishResult] = (),
-) -> PublishInterrupted:
+) -> PublishInterruptedError:
     """The error for users: events that may be on the bus, those that are not, and the way on.
 
     :param unsent: in place of the error's own, which are those that were taken from the source.
@@ -302,7 +302,7 @@ def explain_interruption(
     if left:
         said.append(f"Not on the bus: {record_spans(left)}.")
     message = " ".join([*said, advice])
-    return PublishInterrupted(
+    return PublishInterruptedError(
         message, error.error_code, error.rpc_id, error.uncertain, left, tuple(results)
     )
 
@@ -363,7 +363,7 @@ async def stream_records(
             async for results in answered:
                 for result in results:
                     yield result
-    except PublishInterrupted as error:
+    except PublishInterruptedError as error:
         raise explain_interruption(
             error, f"Records after these were not taken. {SAME_IDS}"
         ) from error
@@ -379,7 +379,7 @@ async def publish_whole(
         async with aclosing(send_all(publisher, iter(made), encoder.schema_id)) as answered:
             async for results in answered:
                 found += results
-    except PublishInterrupted as error:
+    except PublishInterruptedError as error:
         done = {result.number for result in found} | error.uncertain.keys()
         unsent = {event.number: event.id for event in made if event.number not in done}
         raise explain_interruption(error, SAME_IDS, unsent=unsent, results=found) from error

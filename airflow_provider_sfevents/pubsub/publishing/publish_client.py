@@ -111,9 +111,9 @@ class PublishClient:
 
         :param ids: the events' ids, to recognise a repetition by; random if not given.
         :raises ConfigurationError: naming all mistakes in the records; nothing is sent.
-        :raises PublishInterrupted: with the events that may be on the bus, those that are not, and
+        :raises PublishInterruptedError: with the events that may be on the bus, those that are not, and
             the ids to continue with.
-        :raises QuotaExceeded: with the number of published events.
+        :raises QuotaExceededError: with the number of published events.
         """
         encoder = await self.encoder(topic, identify=ids_of(ids, records))
         transports = RequestTransports(self._calls, topic, encoder.schema_id, len(records))

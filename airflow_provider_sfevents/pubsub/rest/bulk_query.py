@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import (
     ConfigurationError,
-    QuotaExceeded,
+    QuotaExceededError,
     SfEventsError,
     TransportError,
 )
@@ -114,7 +114,7 @@ async def _part(
                         file.write(chunk)
                 headers = answer.headers
                 return int(headers["sforce-numberofrecords"]), headers.get("sforce-locator", "null")
-        except QuotaExceeded:
+        except QuotaExceededError:
             raise
         except TransportError:
             if turn == TRIES - 1:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import (
     ConfigurationError,
-    QuotaExceeded,
+    QuotaExceededError,
     SfEventsError,
     TransportError,
 )
@@ -88,7 +88,7 @@ def allowances(said: Any) -> dict[str, Allowance]:
 async def require_allowance(rest: RestCalls, topic: str, least: int) -> None:
     """Refuse to begin while the org has fewer deliveries left than `least`.
 
-    :raises QuotaExceeded: too few are left.
+    :raises QuotaExceededError: too few are left.
     :raises SfEventsError: the number cannot be read; of the same class as the failure.
     """
     if is_exempt(topic):
@@ -108,7 +108,7 @@ async def require_allowance(rest: RestCalls, topic: str, least: int) -> None:
 def check_allowance(found: Mapping[str, Allowance], least: int) -> Allowance:
     """The allowance of deliveries.
 
-    :raises QuotaExceeded: fewer are left.
+    :raises QuotaExceededError: fewer are left.
     :raises ConfigurationError: the org does not report it, or its maximum is lower.
     """
     left = found.get(DELIVERIES)
@@ -125,7 +125,7 @@ def check_allowance(found: Mapping[str, Allowance], least: int) -> Allowance:
             "no events were requested. Lower min_allowance."
         )
     if left.left < least:
-        raise QuotaExceeded(
+        raise QuotaExceededError(
             f"The org has {left.left} of {counted(left.most, 'delivery', 'deliveries')} left "
             f"({DELIVERIES}, of 24 hours), and min_allowance={least}: no events were requested. "
             "Events stay on the bus for 72 hours; run the task again after other subscribers have "

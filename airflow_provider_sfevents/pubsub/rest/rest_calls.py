@@ -15,7 +15,7 @@ import httpx
 
 from airflow_provider_sfevents.exceptions import (
     AuthenticationError,
-    QuotaExceeded,
+    QuotaExceededError,
     TransportError,
 )
 from airflow_provider_sfevents.pubsub.auth.org_http import BearerAuth, open_http, unreachable
@@ -131,7 +131,7 @@ class RestCalls:
         for turn in range(TRIES - 1):
             try:
                 return await self._whole(method, path, doing, what)
-            except QuotaExceeded:
+            except QuotaExceededError:
                 raise
             except TransportError:
                 await self.pause(turn)

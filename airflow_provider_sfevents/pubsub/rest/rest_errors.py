@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_sfevents.exceptions import (
     AuthenticationError,
     ConfigurationError,
-    QuotaExceeded,
+    QuotaExceededError,
     TransportError,
 )
 
@@ -82,7 +82,7 @@ def rest_error(doing: str, status: int, body: bytes, path: str) -> SfEventsError
             "check the app's scope `api` and the user."
         )
     if code == "REQUEST_LIMIT_EXCEEDED":
-        return QuotaExceeded(
+        return QuotaExceededError(
             f"{said}. The org's API requests of 24 hours are used up: wait, or read fewer records."
         )
     if status >= 500 or code in PASSING:

@@ -18,7 +18,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.exceptions import ReplayIdRefused
+from airflow_provider_sfevents.exceptions import ReplayIdRefusedError
 from airflow_provider_sfevents.replay_point import LATEST, ReplayPoint
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def ends_member(error: object, refused: ReplayPoint, start: ReplayPoint) -> bool
 
     Several replay ids can denote the same position; some may have expired and others not.
     """
-    return not isinstance(error, ReplayIdRefused) or start == refused
+    return not isinstance(error, ReplayIdRefusedError) or start == refused
 
 
 def shared_credit(wants: Iterable[int]) -> int:

@@ -44,7 +44,7 @@ _UNBOUNDED = (
 _ADDRESS = re.compile(r"( from)? <[^<>]* at 0x[0-9a-f]+>")
 
 
-class Undecodable(Exception):  # noqa: N818 - an answer, not a failure
+class UndecodableError(Exception):
     """An event that cannot be decoded; the message is the reason that goes to quarantine."""
 
 
@@ -65,11 +65,11 @@ class Decoder:
     def decode(self, payload: bytes) -> dict[str, Any]:
         """Make the event's record; in its change event header names stand in place of bitmaps.
 
-        :raises Undecodable: with the reason.
+        :raises UndecodableError: with the reason.
         """
         records, _, reasons = self.decode_all([payload])
         if reasons:
-            raise Undecodable(reasons[0])
+            raise UndecodableError(reasons[0])
         return records[0]
 
     def decode_all(
@@ -88,7 +88,7 @@ class Decoder:
         for index in wanted:
             try:
                 records[index] = self._record(payloads[index])
-            except Undecodable as undecodable:
+            except UndecodableError as undecodable:
                 reasons[index] = str(undecodable)
         for index in () if lawful else self._unlawful(payloads, [*records]):
             del records[index]
@@ -102,10 +102,10 @@ class Decoder:
         except (
             Exception
         ) as error:  # whatever the bytes of one event do to the decoder stays that event's matter
-            raise Undecodable(_reason(error)) from error
+            raise UndecodableError(_reason(error)) from error
         left = len(payload) - stream.tell()
         if left:
-            raise Undecodable(
+            raise UndecodableError(
                 f"{left} of {len(payload)} bytes are left over after decoding with the event's schema"
             )
         header = record.get(HEADER)
@@ -126,7 +126,7 @@ class Decoder:
             try:
                 header[key] = list(self._names(tuple(header[key])))
             except ValueError as error:
-                raise Undecodable(f"{key}: {error}"[:_REASON_LENGTH]) from error
+                raise UndecodableError(f"{key}: {error}"[:_REASON_LENGTH]) from error
 
 
 @lru_cache(maxsize=_SCHEMAS_KEPT)

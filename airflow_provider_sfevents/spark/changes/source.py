@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
-from airflow_provider_sfevents.exceptions import ConfigurationError, PositionConflict
+from airflow_provider_sfevents.exceptions import ConfigurationError, PositionConflictError
 from airflow_provider_sfevents.spark.changes.marks import Mark, cause
 from airflow_provider_sfevents.spark.changes.order import Order, before_batch
 
@@ -113,7 +113,7 @@ def admit(progress: Progress | None, batch: Batch) -> Admission:
     """Decide whether a batch may be applied.
 
     :param progress: None: nothing was ever applied to these tables.
-    :raises PositionConflict: the tables are fed by another source; batches before this one are missing; or its epoch is over.
+    :raises PositionConflictError: the tables are fed by another source; batches before this one are missing; or its epoch is over.
     """
     if progress is None:
         return Admission(kind="next", generation=1)
@@ -122,13 +122,13 @@ def admit(progress: Progress | None, batch: Batch) -> Admission:
     if applied is not None and batch.sequence <= applied:
         return Admission(kind="again", generation=0)
     if batch.epoch in progress.past:
-        raise PositionConflict(
+        raise PositionConflictError(
             f"Batch {batch.epoch}-{batch.sequence} of {batch.source} was never applied, and its epoch is over: the tables have gone on in epoch "
             f"{progress.epoch}. What it would have changed is marked; resolve the marked entities from a full read."
         )
     expected = progress.sequence + 1 if batch.epoch == progress.epoch else 1
     if batch.sequence != expected:
-        raise PositionConflict(
+        raise PositionConflictError(
             f"Batch {batch.epoch}-{batch.sequence} of {batch.source} cannot be applied: the next one of this epoch is {expected}. "
             f"Apply the batches from {expected} on first, each in its turn. If they are gone for good, begin a new epoch with "
             "`airflow sfevents position set`: the tables are then marked, and resolved from a full read."
@@ -144,10 +144,10 @@ def admit(progress: Progress | None, batch: Batch) -> Admission:
 def check_source(recorded: Source, given: Source) -> None:
     """Refuse a second source of a table: there is no order between the events of two.
 
-    :raises PositionConflict: with both.
+    :raises PositionConflictError: with both.
     """
     if recorded != given:
-        raise PositionConflict(
+        raise PositionConflictError(
             f"These tables are fed by {recorded}; this is {given}. There is no order between the events of the two, so give it a root of its own."
         )
 

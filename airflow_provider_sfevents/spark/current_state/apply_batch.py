@@ -14,7 +14,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.exceptions import PositionConflict, StagingError
+from airflow_provider_sfevents.exceptions import PositionConflictError, StagingError
 from airflow_provider_sfevents.spark.changes.source import (
     Admission,
     Batch,
@@ -57,7 +57,7 @@ def apply_batch(spark: SparkSession, options: ApplyOptions, landed: LandedBatch)
 
     :returns: what became of events (`applied`, `kept`, `repeated`, `unapplied`, `old`, `contained`), how many are `held`, and how many
         records and entities are marked now.
-    :raises PositionConflict: the tables are fed by another source, batches before this one are missing, or another job is at work.
+    :raises PositionConflictError: the tables are fed by another source, batches before this one are missing, or another job is at work.
     :raises StagingError: the batch is not whole.
     :raises ConfigurationError: something that was asked for cannot be.
     """
@@ -157,11 +157,11 @@ def _settled(
 ) -> dict[str, int]:
     """Release what the batch left held: silence came after it.
 
-    :raises PositionConflict: the batch has not been applied.
+    :raises PositionConflictError: the batch has not been applied.
     """
     progress = progress_of(run.progress)
     if progress is None or admission.kind != "again":
-        raise PositionConflict(
+        raise PositionConflictError(
             f"Batch {batch.epoch}-{batch.sequence} of {batch.source} has not been applied yet, so nothing of it can be held. Apply it first."
         )
     if (progress.epoch, progress.sequence) != (batch.epoch, batch.sequence):

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.exceptions import NotLanded
+from airflow_provider_sfevents.exceptions import NotLandedError
 from airflow_provider_sfevents.spark.current_state.apply_batch import apply_batch, settle
 from airflow_provider_sfevents.spark.hadoop_files import Files
 from airflow_provider_sfevents.spark.landing.land_batch import land
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def land_and_apply(spark: SparkSession, landing: LandingOptions, options: ApplyOptions) -> Receipt:
     """Land a batch in the event tables, then apply it to those of records; the receipt comes last.
 
-    :raises NotLanded: another form of the batch has landed than the one that is staged here; nothing is applied.
+    :raises NotLandedError: another form of the batch has landed than the one that is staged here; nothing is applied.
     """
     if options.settle:
         return _settle(spark, options)
@@ -34,7 +34,7 @@ def land_and_apply(spark: SparkSession, landing: LandingOptions, options: ApplyO
         manifest = landed.staged.manifest
         said = (receipt.end or manifest.end, receipt.events)
         if said != (manifest.end, manifest.events):
-            raise NotLanded(
+            raise NotLandedError(
                 f"Another form of batch {manifest.batch_id} has landed: it ends at {receipt.end}, and the one that is staged here at "
                 f"{manifest.end}. It was fetched where the staging area is another one, and is to be applied from there. Nothing of this form "
                 "was applied; give all workers one staging area."
@@ -47,14 +47,14 @@ def land_and_apply(spark: SparkSession, landing: LandingOptions, options: ApplyO
 def _settle(spark: SparkSession, options: ApplyOptions) -> Receipt:
     """Release what is held, and say so in the receipt that is there.
 
-    :raises NotLanded: there is none.
+    :raises NotLandedError: there is none.
     """
     files = Files(spark)
     ensure_staged(files, options.manifest_url)
     manifest = Manifest.from_json(files.read_text(options.manifest_url), options.manifest_url)
     url = f"{options.manifest_url.rpartition('/')[0]}/{layout.RECEIPT}"
     if not files.exists(url):
-        raise NotLanded(
+        raise NotLandedError(
             f"There is no receipt at {url}: the batch has not landed, so nothing of it can be held."
         )
     before = Receipt.from_json(files.read_text(url), url)

@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from airflow_provider_sfevents.exceptions import PositionConflict
+from airflow_provider_sfevents.exceptions import PositionConflictError
 from airflow_provider_sfevents.spark.changes import tables
 from airflow_provider_sfevents.spark.current_state import state_merges
 from airflow_provider_sfevents.spark.current_state.frames import local_rows
@@ -64,7 +64,7 @@ class Run:
     def take(self) -> None:
         """Become the writer of the tables, which are made unless they are there.
 
-        :raises PositionConflict: another run has applied a batch since this one began.
+        :raises PositionConflictError: another run has applied a batch since this one began.
         """
         self.state.make_state_tables()
         row = {tables.WRITER: self._token, tables.APPLIED_THROUGH: self.progress or None}
@@ -96,7 +96,7 @@ class Run:
         """Write, and again where another job's commit came in between: what is written is the same each time.
 
         :raises StagingError: there is no end of them.
-        :raises PositionConflict: another run is the writer now.
+        :raises PositionConflictError: another run is the writer now.
         """
         try:
             retry_conflicts(
@@ -111,12 +111,12 @@ class Run:
         self.ensure_writer()
 
     def ensure_writer(self) -> None:
-        """:raises PositionConflict: another run is the writer now."""
+        """:raises PositionConflictError: another run is the writer now."""
         version = self.state.version(PROGRESS)
         if version == self._version:
             return
         if self.state.progress() != (self.progress, self._token):
-            raise PositionConflict(
+            raise PositionConflictError(
                 f"Another job has begun to write the tables of {self.state.root}: this one gives way. What it has written stays, and is not "
                 "written twice. Run the task again when the other is done; one job at a time may write a set of tables."
             )

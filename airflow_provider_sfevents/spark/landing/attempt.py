@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.counting import counted
-from airflow_provider_sfevents.exceptions import NotLanded, StagingError
+from airflow_provider_sfevents.exceptions import NotLandedError, StagingError
 from airflow_provider_sfevents.spark.landing.deduplicate import (
     DAYS_AROUND_RECEIPT,
     Comparison,
@@ -202,7 +202,7 @@ class LandingAttempt:
             self._tables.publish(attempt)
         except OtherFormError as other:
             self._fence.check()
-            raise NotLanded(
+            raise NotLandedError(
                 f"Another landing of batch {self._batch_id}, at another form of it, has begun meanwhile; this landing gives way to it. "
                 "Run the task again."
             ) from other
@@ -282,7 +282,7 @@ class LandingAttempt:
         limit = self._max_quarantined
         too_many = undecodable == events if limit is None else quarantined > limit
         if too_many and quarantined:
-            raise NotLanded(
+            raise NotLandedError(
                 f"{quarantined} of {counted(events, 'event')} of batch {self._batch_id} cannot be decoded, "
                 f"{'which is all of them' if limit is None else f'more than max_quarantined={limit}'}; nothing was landed and the batch "
                 f"stays staged. The first reason: {writer.first_reason()}. Mend the cause and run the task again, or raise "

@@ -27,7 +27,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from airflow_provider_sfevents.exceptions import NotLanded, StagingError
+from airflow_provider_sfevents.exceptions import NotLandedError, StagingError
 from airflow_provider_sfevents.spark.tables import file_moves
 from airflow_provider_sfevents.spark.tables.ledger import LedgerView
 
@@ -84,7 +84,7 @@ def twins(attempts: Iterable[str], attempt: str) -> list[str]:
     return [name for name in attempts if _stamp_of(name) == _stamp_of(attempt)]
 
 
-class OtherFormLanded(Exception):  # noqa: N818 - what happened; no error, and only for who lands
+class OtherFormLanded(Exception):  # noqa: N818
     """The batch has landed in another form than this attempt's."""
 
     def __init__(self, landed: LedgerRow) -> None:
@@ -114,7 +114,7 @@ class Fence:
         """Look around; to be done right before each effect.
 
         :raises OtherFormLanded: another form of this batch has landed, older or newer.
-        :raises NotLanded: no form has landed, and a newer one is being landed.
+        :raises NotLandedError: no form has landed, and a newer one is being landed.
         """
         landed = self.landed()
         if landed and self.is_other_form(landed):
@@ -143,9 +143,9 @@ class Fence:
         """Names of the attempts whose folders are there, this one's too."""
         return self._files.names(self.attempts)
 
-    def _outdated(self, newer_one: str) -> NotLanded:
+    def _outdated(self, newer_one: str) -> NotLandedError:
         manifest = self._batch.manifest
-        return NotLanded(
+        return NotLandedError(
             f"The manifest {self._batch.url} of batch {manifest.batch_id} is of {manifest.created_at}, and the batch is being landed from "
             "a newer one; this landing gives way to it. While neither has landed the newer one counts. If the machine it was staged on "
             f"is lost, or if the clock of one of the machines is wrong, delete {newer_one} and run the task again."

@@ -63,7 +63,7 @@ def land(
         written; returns what the receipt is to say.
     :returns: what has landed. Where another form of the batch had landed before, or did so meanwhile: that, with its counts and end.
     :raises StagingError: the batch is not whole, or what was written does not add up to it.
-    :raises NotLanded: too many events would go to quarantine, or a newer form of the batch is being landed. Nothing counts as landed.
+    :raises NotLandedError: too many events would go to quarantine, or a newer form of the batch is being landed. Nothing counts as landed.
     """
     began = time.monotonic()
     files = Files(spark)

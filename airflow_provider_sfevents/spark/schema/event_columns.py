@@ -12,7 +12,7 @@ from airflow_provider_sfevents.spark.schema.evolution import Evolution, OnTypeCh
 from airflow_provider_sfevents.spark.schema.field_types import (
     Column,
     FieldType,
-    Untypeable,
+    UntypeableError,
     event_type,
     record_fields,
 )
@@ -152,7 +152,7 @@ def _fields(
     for schema_id in ids:
         try:
             found = record_fields(json.loads(schemas[schema_id]))
-        except Untypeable as reason:
+        except UntypeableError as reason:
             untypeable[schema_id] = str(reason)
         else:
             fields[schema_id] = with_decimals(found, decimals)

@@ -66,7 +66,7 @@ _SQL: Mapping[Kind, str] = {
 }
 
 
-class Untypeable(Exception):  # noqa: N818 - an answer, not a failure
+class UntypeableError(Exception):
     """No one column type can hold this; the message says which field and why."""
 
 
@@ -134,7 +134,7 @@ def record_fields(schema: Mapping[str, Any]) -> Fields:
     """Types of an event schema's fields, in its order.
 
     :param schema: the schema's JSON, a record.
-    :raises Untypeable: two names differ only in case, which no SQL engine keeps apart, or a record contains itself.
+    :raises UntypeableError: two names differ only in case, which no SQL engine keeps apart, or a record contains itself.
     """
     namespace = schema.get("namespace", "")
     return _Reader().record(schema, namespace).members
@@ -145,7 +145,7 @@ def _refuse_twins(names: Iterator[str]) -> None:
     for name in names:
         twin = seen.setdefault(name.casefold(), name)
         if twin != name:
-            raise Untypeable(f"fields {twin} and {name} differ only in case")
+            raise UntypeableError(f"fields {twin} and {name} differ only in case")
 
 
 class _Reader:
@@ -158,7 +158,7 @@ class _Reader:
     def record(self, schema: Mapping[str, Any], namespace: str) -> FieldType:
         full = _full_name(schema["name"], schema.get("namespace", namespace))
         if full in self._open:
-            raise Untypeable(f"record {full} contains itself")
+            raise UntypeableError(f"record {full} contains itself")
         self._open.add(full)
         inner = full.rpartition(".")[0]
         members = tuple(
@@ -166,7 +166,7 @@ class _Reader:
         )
         _refuse_twins(name for name, _ in members)
         if len({name for name, _ in members}) < len(members):
-            raise Untypeable(f"record {full} has two fields of one name")
+            raise UntypeableError(f"record {full} has two fields of one name")
         self._open.discard(full)
         return self._remember(full, FieldType(kind="struct", members=members))
 
@@ -217,8 +217,8 @@ class _Reader:
             if full in self._named:
                 return self._named[full]
             if full in self._open:
-                raise Untypeable(f"record {full} contains itself")
-        raise Untypeable(f"type {name} is nowhere defined in the schema")
+                raise UntypeableError(f"record {full} contains itself")
+        raise UntypeableError(f"type {name} is nowhere defined in the schema")
 
     def _remember(self, full: str, found: FieldType) -> FieldType:
         self._named[full] = found

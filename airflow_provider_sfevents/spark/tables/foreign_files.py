@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, NoReturn
 from urllib.parse import unquote
 
 from airflow_provider_sfevents.counting import counted
-from airflow_provider_sfevents.exceptions import NotLanded, StagingError
+from airflow_provider_sfevents.exceptions import NotLandedError, StagingError
 from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.tables import file_moves
 
@@ -92,7 +92,7 @@ class ForeignFiles:
     def replacements(self, attempt: Attempt) -> tuple[file_moves.Replacement, ...]:
         """Write files that hold rows of the attempt's batch anew without them, beside the tables.
 
-        :raises NotLanded: such a file cannot be replaced; nothing has been changed.
+        :raises NotLandedError: such a file cannot be replaced; nothing has been changed.
         """
         batch_id = attempt.landed.batch_id
         moves = file_moves.plan_moves(attempt.written, batch_id)
@@ -181,7 +181,7 @@ class ForeignFiles:
         return f"{self._root}/{path}"
 
     def _refuse(self, path: str, batch_id: str, why: str, remedy: str) -> NoReturn:
-        raise NotLanded(
+        raise NotLandedError(
             f"Batch {batch_id} lands again where another program has rewritten files, and "
             f"{self._url(path)} {why}. Nothing was changed. {remedy}, then run the task again."
         )

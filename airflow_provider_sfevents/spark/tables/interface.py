@@ -159,7 +159,7 @@ class Tables(Protocol):
     def ensure_holds(self, landed: LedgerRow) -> None:
         """Make sure that the tables hold what the ledger says.
 
-        :raises NotLanded: they do not; somebody has changed them.
+        :raises NotLandedError: they do not; somebody has changed them.
         """
         ...
 

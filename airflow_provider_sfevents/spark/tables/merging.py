@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.counting import counted
-from airflow_provider_sfevents.exceptions import ConfigurationError, NotLanded, StagingError
+from airflow_provider_sfevents.exceptions import ConfigurationError, NotLandedError, StagingError
 from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.schema.field_types import quoted
 from airflow_provider_sfevents.spark.tables import file_moves, statements
@@ -146,7 +146,7 @@ class MergedTables:
     def ensure_holds(self, landed: LedgerRow) -> None:
         expected = {one.name: one.rows for one in landed.tables}
         if wrong := self._differences(landed.batch_id, expected, landed.dates):
-            raise NotLanded(
+            raise NotLandedError(
                 f"{self.ledger.label} says that batch {landed.batch_id} has landed in its form of {landed.staged_at.isoformat()}, but "
                 f"{wrong}. Another program has changed the table or set it back. Delete the batch's row of {self.ledger.label} and "
                 "run the task again, which lands the batch anew."

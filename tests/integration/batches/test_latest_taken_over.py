@@ -11,7 +11,7 @@ import pytest
 from typing_extensions import override
 
 from airflow_provider_sfevents.batches.outcome import Staged
-from airflow_provider_sfevents.exceptions import BatchClaimed, PositionConflict
+from airflow_provider_sfevents.exceptions import LeaseHeldError, PositionConflictError
 from airflow_provider_sfevents.staging import layout, leases
 from tests.integration.batches.conftest import TOPIC, publish, staged_ids, until
 from tests.unit.batches.building import manifest as made, run
@@ -50,7 +50,7 @@ def test_a_task_stages_nothing_of_a_later_moment(
         await until(lambda: bus.open_streams == 1)
         take_over(folder)
         publish(bus, 4, 1)
-        with pytest.raises(BatchClaimed, match="taken over"):
+        with pytest.raises(LeaseHeldError, match="taken over"):
             await fetching
 
     asyncio.run(run())
@@ -143,7 +143,7 @@ def test_a_task_that_finds_another_ones_batch_gives_way(
 ) -> None:
     """A task whose lease at `latest` has expired names the task that took it over."""
     consumer.positions = TakenOver(folder)  # type: ignore[assignment]
-    with pytest.raises(BatchClaimed, match="taken over"):
+    with pytest.raises(LeaseHeldError, match="taken over"):
         consumer.stage()
 
 
@@ -177,5 +177,5 @@ def test_a_batch_that_contradicts_a_missing_position_is_refused(
 ) -> None:
     """A wait fails if there is a batch, and still no position."""
     stage_by_another(folder)
-    with pytest.raises(PositionConflict):
+    with pytest.raises(PositionConflictError):
         waiter.find()

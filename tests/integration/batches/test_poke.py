@@ -13,9 +13,9 @@ from upath import UPath
 
 from airflow_provider_sfevents.batches.outcome import Empty, Staged
 from airflow_provider_sfevents.exceptions import (
-    PositionConflict,
-    ReplayIdRefused,
-    Stopped,
+    PositionConflictError,
+    ReplayIdRefusedError,
+    StoppedError,
     TopicError,
 )
 from airflow_provider_sfevents.pubsub.bounds import Bounds
@@ -100,7 +100,7 @@ def test_a_poke_that_is_ended_keeps_what_came(
         await poking
 
     with pytest.raises(
-        Stopped, match=r"waited for /event/Order__e; what came \(\d events\) stays staged"
+        StoppedError, match=r"waited for /event/Order__e; what came \(\d events\) stays staged"
     ):
         asyncio.run(poke_and_end())
     publish(bus, 5, 6)
@@ -193,7 +193,7 @@ def test_a_backfill_whose_batch_is_gone_is_refused(
     consumer.run_once()
     consumer.backfill = True
     waiter.run = replace(waiter.run, run="b1", data_interval_end="2020-01-01T00:00:00+00:00")
-    with pytest.raises(PositionConflict, match="never fetches live events"):
+    with pytest.raises(PositionConflictError, match="never fetches live events"):
         waiter.poke()
 
 
@@ -213,7 +213,7 @@ def test_a_refused_replay_id_asks_the_user(
     """A poke whose replay id is refused moves nothing, and names the user's choices."""
     expire(bus, consumer)
     with pytest.raises(
-        ReplayIdRefused, match=rf"`airflow sfevents position set orders {TOPIC} earliest`"
+        ReplayIdRefusedError, match=rf"`airflow sfevents position set orders {TOPIC} earliest`"
     ):
         waiter.poke()
     assert (consumer.position.sequence, bus.deliveries(TOPIC)) == (1, 5)
@@ -261,7 +261,7 @@ def test_a_second_fetching_task_is_refused_and_a_sensor_is_not(
     consumer.run_once()
     publish(bus, 3, 2)
     other = replace(consumer, run=replace(consumer.run, task="other", run="r2"))
-    with pytest.raises(PositionConflict, match=r"belongs to task orders\.land"):
+    with pytest.raises(PositionConflictError, match=r"belongs to task orders\.land"):
         other.stage()
     waiter.run = replace(waiter.run, task="other_sensor")
     assert waiter.poke().enough

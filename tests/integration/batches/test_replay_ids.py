@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_provider_sfevents.batches.outcome import Empty, Staged
-from airflow_provider_sfevents.exceptions import ReplayIdRefused, TransportError
+from airflow_provider_sfevents.exceptions import ReplayIdRefusedError, TransportError
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.sidecar_files import Anchor
@@ -26,7 +26,7 @@ def test_the_default_asks_and_names_the_commands(bus: Emulator, consumer: Consum
     expire(bus, consumer)
     publish(bus, 6, 5)
     with pytest.raises(
-        ReplayIdRefused, match=rf"`airflow sfevents position set orders {TOPIC} earliest`"
+        ReplayIdRefusedError, match=rf"`airflow sfevents position set orders {TOPIC} earliest`"
     ):
         consumer.run_once()
     assert (consumer.position.sequence, bus.deliveries(TOPIC)) == (1, 5)

@@ -9,7 +9,7 @@ import pytest
 
 from airflow_provider_sfevents.batches.commit import commit_batch
 from airflow_provider_sfevents.batches.outcome import Empty, Staged
-from airflow_provider_sfevents.exceptions import BatchClaimed, PositionConflict
+from airflow_provider_sfevents.exceptions import LeaseHeldError, PositionConflictError
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Run
 from tests.integration.batches.conftest import TOPIC, publish, write_receipt
@@ -101,7 +101,9 @@ def test_a_cleared_run_whose_batch_is_swept_is_refused(bus: Emulator, consumer: 
     done[0].folder.remove()
     publish(bus, 40, 2)
     clear(consumer, 1)
-    with pytest.raises(PositionConflict, match=r"scheduled__1 was cleared, but run scheduled__3"):
+    with pytest.raises(
+        PositionConflictError, match=r"scheduled__1 was cleared, but run scheduled__3"
+    ):
         consumer.stage()
     assert bus.deliveries(TOPIC) == 6
 
@@ -153,7 +155,7 @@ def test_a_backfill_without_a_batch_is_refused(
     publish(bus, 40, 2)
     positions = dict(consumer.positions)
     consumer.backfill, consumer.run = True, replace(run_of(9), run="backfill__9")
-    with pytest.raises(PositionConflict, match="never fetches live events"):
+    with pytest.raises(PositionConflictError, match="never fetches live events"):
         consumer.stage()
     assert consumer.positions == positions
     assert bus.deliveries(TOPIC) == 2 * days
@@ -165,7 +167,7 @@ def test_two_that_land_one_batch_again_give_way(bus: Emulator, consumer: Consume
     clear(consumer, 1)
     first = consumer.stage()
     assert isinstance(first, Staged)
-    with pytest.raises(BatchClaimed, match="scheduled__1"):
+    with pytest.raises(LeaseHeldError, match="scheduled__1"):
         consumer.stage()
     first.release()
 
@@ -186,7 +188,7 @@ def test_a_position_forgotten_on_purpose_begins_anew(bus: Emulator, consumer: Co
     """A position that was forgotten begins again, marked to overlap, in spite of old receipts."""
     (done,) = run_days(bus, consumer, 1)
     consumer.positions.clear()
-    with pytest.raises(PositionConflict, match=r"`airflow sfevents position forget orders"):
+    with pytest.raises(PositionConflictError, match=r"`airflow sfevents position forget orders"):
         consumer.stage()
     done.topic_folder.forget("2999-01-01T00:00:00+00:00")
     consumer.run = run_of(2)

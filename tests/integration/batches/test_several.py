@@ -11,7 +11,7 @@ from upath import UPath
 
 from airflow_provider_sfevents.batches.commit import check_before_landing, commit_batch
 from airflow_provider_sfevents.batches.outcome import Staged
-from airflow_provider_sfevents.exceptions import BatchClaimed, PositionConflict
+from airflow_provider_sfevents.exceptions import LeaseHeldError, PositionConflictError
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.area import StagingArea
 from airflow_provider_sfevents.staging.lease_holder import Holder
@@ -27,7 +27,7 @@ def test_of_two_first_runs_one_gives_way(bus: Emulator, consumer: Consumer) -> N
     """A first run gives way, without a delivery, while another one begins the position."""
     publish(bus, 1, 2)
     area = StagingArea(UPath(consumer.root)).topic(bus.org.org_id, "orders", TOPIC)
-    with area.claim_beginning(Holder.here(consumer.run, "now")), pytest.raises(BatchClaimed):
+    with area.claim_beginning(Holder.here(consumer.run, "now")), pytest.raises(LeaseHeldError):
         consumer.stage()
     assert (consumer.positions, bus.deliveries(TOPIC)) == ({}, 0)
     assert isinstance(consumer.run_once(), Staged)
@@ -40,7 +40,9 @@ def test_a_second_airflow_on_one_staging_area_is_told(bus: Emulator, consumer: C
     first = consumer.stage()
     first.release()
     second = replace(consumer, positions={})
-    with pytest.raises(PositionConflict, match="another Airflow works with the same staging area"):
+    with pytest.raises(
+        PositionConflictError, match="another Airflow works with the same staging area"
+    ):
         second.stage()
     assert (second.positions, bus.deliveries(TOPIC)) == ({}, 2)
 
@@ -85,6 +87,6 @@ def test_a_position_reset_meanwhile_keeps_spark_from_starting(
     check_before_landing(staged)
     record = json.loads(consumer.positions["orders"])
     consumer.positions["orders"] = json.dumps(record | changed)
-    with pytest.raises(PositionConflict, match=f"is at batch .*{stands}.*by now"):
+    with pytest.raises(PositionConflictError, match=f"is at batch .*{stands}.*by now"):
         check_before_landing(staged)
     staged.release()

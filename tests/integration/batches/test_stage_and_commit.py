@@ -12,12 +12,12 @@ import pytest
 from airflow_provider_sfevents.batches.commit import commit_batch
 from airflow_provider_sfevents.batches.outcome import Empty, Staged
 from airflow_provider_sfevents.exceptions import (
-    BatchClaimed,
-    NotLanded,
-    PositionConflict,
-    ReplayIdRefused,
+    LeaseHeldError,
+    NotLandedError,
+    PositionConflictError,
+    ReplayIdRefusedError,
     StagingError,
-    Stopped,
+    StoppedError,
     TopicError,
 )
 from airflow_provider_sfevents.positions.record import move_on
@@ -133,10 +133,10 @@ def test_without_a_receipt_that_adds_up_nothing_moves(bus: Emulator, consumer: C
     staged = consumer.stage()
     assert isinstance(staged, Staged)
     before = dict(consumer.positions)
-    with pytest.raises(NotLanded, match="left no receipt"):
+    with pytest.raises(NotLandedError, match="left no receipt"):
         commit_batch(staged, consumer.run, keep_batches=10)
     write_receipt(staged, missing=1)
-    with pytest.raises(NotLanded, match="do not add up to the 5 events"):
+    with pytest.raises(NotLandedError, match="do not add up to the 5 events"):
         commit_batch(staged, consumer.run, keep_batches=10)
     assert consumer.positions == before
 
@@ -147,7 +147,7 @@ def test_a_second_one_gives_way(bus: Emulator, consumer: Consumer) -> None:
     holding = consumer.stage()
     delivered = bus.deliveries(TOPIC)
     consumer.run = replace(consumer.run, run="r2")
-    with pytest.raises(BatchClaimed, match=r"orders\.land of run r1"):
+    with pytest.raises(LeaseHeldError, match=r"orders\.land of run r1"):
         consumer.stage()
     holding.release()
     assert bus.deliveries(TOPIC) == delivered
@@ -167,7 +167,7 @@ def test_what_was_received_before_a_kill_is_kept(bus: Emulator, consumer: Consum
         stopping.set()
         await staging
 
-    with pytest.raises(Stopped, match=r"what came \(20 events\) stays staged"):
+    with pytest.raises(StoppedError, match=r"what came \(20 events\) stays staged"):
         asyncio.run(stage_and_kill())
     consumer.bounds = Bounds(idle_seconds=0.3)
     publish(bus, 21, 3)
@@ -212,7 +212,7 @@ def test_an_expired_replay_id_moves_nothing(bus: Emulator, consumer: Consumer) -
     committed = consumer.positions["orders"]
     bus.clock.advance(hours=80)
     publish(bus, 6, 5)
-    with pytest.raises(ReplayIdRefused, match=consumer.position.replay_id):
+    with pytest.raises(ReplayIdRefusedError, match=consumer.position.replay_id):
         consumer.run_once()
     assert consumer.positions["orders"] == committed
     assert bus.deliveries(TOPIC) == 5
@@ -251,7 +251,8 @@ def test_a_lost_position_is_no_first_run(bus: Emulator, consumer: Consumer) -> N
     consumer.run_once()
     consumer.positions.clear()
     with pytest.raises(
-        PositionConflict, match=r"is missing, but batch .*-1 of this consumer and topic has landed"
+        PositionConflictError,
+        match=r"is missing, but batch .*-1 of this consumer and topic has landed",
     ):
         consumer.run_once()
     assert (consumer.positions, bus.deliveries(TOPIC)) == ({}, 5)
@@ -266,7 +267,7 @@ def test_an_old_position_is_refused(bus: Emulator, consumer: Consumer) -> None:
         publish(bus, first, 5)
         consumer.run_once()
     consumer.positions["orders"] = old
-    with pytest.raises(PositionConflict, match=r"is at batch .*-1, but batch .*-3 has landed"):
+    with pytest.raises(PositionConflictError, match=r"is at batch .*-1, but batch .*-3 has landed"):
         consumer.run_once()
 
 
@@ -275,7 +276,7 @@ def test_a_second_task_is_told_to_name_its_own_consumer(bus: Emulator, consumer:
     publish(bus, 1, 5)
     consumer.run_once()
     consumer.run = Run(dag="orders", run="r2", task="other")
-    with pytest.raises(PositionConflict, match="consumer"):
+    with pytest.raises(PositionConflictError, match="consumer"):
         consumer.run_once()
 
 
@@ -286,7 +287,7 @@ def test_a_topic_twice_in_one_mapping_is_refused(bus: Emulator, consumer: Consum
     consumer.run_once()
     publish(bus, 6, 5)
     consumer.run = Run(dag="orders", run="r1", task="land", map_index=1)
-    with pytest.raises(PositionConflict, match="twice, at map index 0 and 1"):
+    with pytest.raises(PositionConflictError, match="twice, at map index 0 and 1"):
         consumer.run_once()
     consumer.run = Run(dag="orders", run="r2", task="land", map_index=1)
     assert isinstance(consumer.run_once(), Staged)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_sfevents.batches.outcome import Staged
-from airflow_provider_sfevents.exceptions import ReplayIdRefused
+from airflow_provider_sfevents.exceptions import ReplayIdRefusedError
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.staging import leases
 from airflow_provider_sfevents.staging.extra_deliveries import HEARD_TWICE
@@ -242,7 +242,7 @@ def test_a_wait_leaves_a_refused_replay_id_to_a_worker(
 ) -> None:
     """A triggerer's wait leaves a refused replay id to a worker, which applies the fallback."""
     expire(bus, consumer)
-    with pytest.raises(ReplayIdRefused):
+    with pytest.raises(ReplayIdRefusedError):
         asyncio.run(waiter.wait(waiter.coming()))
     consumer.replay_fallback = "earliest"
     publish(bus, 6, 1)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_provider_sfevents.batches.outcome import Staged
-from airflow_provider_sfevents.exceptions import PositionConflict, StagingError, TransportError
+from airflow_provider_sfevents.exceptions import PositionConflictError, StagingError, TransportError
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.staging import leases
 from airflow_provider_sfevents.staging.sidecar_files import Anchor
@@ -133,7 +133,7 @@ def test_an_event_that_pinned_latest_elsewhere_is_not_given_up(
 
     ids = asyncio.run(run())
     before = at_latest.position
-    with pytest.raises(PositionConflict, match="which is staged in staging area"):
+    with pytest.raises(PositionConflictError, match="which is staged in staging area"):
         at_latest.run_once()
     assert at_latest.position == before
     at_latest.root = elsewhere.root or at_latest.root

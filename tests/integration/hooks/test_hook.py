@@ -9,9 +9,9 @@ import pytest
 
 from airflow_provider_sfevents.exceptions import (
     ConfigurationError,
-    QuotaExceeded,
-    ReplayIdRefused,
-    SchemaUnknown,
+    QuotaExceededError,
+    ReplayIdRefusedError,
+    SchemaUnknownError,
     TopicError,
     TransportError,
 )
@@ -64,7 +64,7 @@ def test_topic_and_schema(hook: SfEventsHook, bus: Emulator) -> None:
 
 def test_a_schema_nobody_has_and_one_that_cannot_be_had(hook: SfEventsHook, bus: Emulator) -> None:
     """An unknown schema is never retried, an unavailable service always."""
-    with pytest.raises(SchemaUnknown, match=r"'no-such-schema'.*rpc id"):
+    with pytest.raises(SchemaUnknownError, match=r"'no-such-schema'.*rpc id"):
         hook.get_schema("no-such-schema")
     bus.fail_next("GetSchema", error_code="schema.api.unavailable", times=3)
     with pytest.raises(TransportError, match=r"schema\.api\.unavailable, rpc id"):
@@ -78,7 +78,7 @@ def test_fetch_keeps_what_came_before_an_error(hook: SfEventsHook, bus: Emulator
     bus.fail_next("Subscribe", error_code="subscription.limit.exceeded", after=3)
     fetched = hook.fetch(ORDERS, start, Bounds(max_events=5, max_seconds=20, idle_seconds=20))
     assert [event.replay_id for event in fetched.events] == [one.hex() for one in published[:3]]
-    assert (fetched.result.ended_by, type(fetched.result.error)) == ("error", QuotaExceeded)
+    assert (fetched.result.ended_by, type(fetched.result.error)) == ("error", QuotaExceededError)
 
 
 def test_a_schema_is_asked_for_once(hook: SfEventsHook, bus: Emulator) -> None:
@@ -132,7 +132,7 @@ def test_fetch_with_a_bad_start(hook: SfEventsHook, bus: Emulator) -> None:
     before = bus.deliveries()
     with pytest.raises(ConfigurationError, match="'yesterday' is no replay id"):
         hook.fetch(ORDERS, "yesterday", SOON)
-    with pytest.raises(ReplayIdRefused, match="earliest, latest"):
+    with pytest.raises(ReplayIdRefusedError, match="earliest, latest"):
         hook.fetch(ORDERS, "ff" * 10, SOON)
     assert (bus.deliveries(), bus.open_streams) == (before, 0)
 

@@ -19,7 +19,7 @@ from airflow.sdk.exceptions import (
 )
 
 from airflow_provider_sfevents.emulator import Emulator, Knobs
-from airflow_provider_sfevents.exceptions import BatchClaimed
+from airflow_provider_sfevents.exceptions import LeaseHeldError
 from airflow_provider_sfevents.hooks.giving_way import MOST_RESCHEDULES
 from airflow_provider_sfevents.hooks.places import writing_state
 from airflow_provider_sfevents.operators.sfevents import (
@@ -211,7 +211,7 @@ def test_one_task_at_a_time_writes_tables_of_records(
     assert bus.deliveries(TOPIC) == 2
     with (
         writing_state(task.staging.as_uri(), state, Run()),
-        pytest.raises(BatchClaimed),
+        pytest.raises(LeaseHeldError),
         writing_state(task.staging.as_uri(), state, Run()),
     ):
         pass

@@ -12,7 +12,7 @@ from airflow_provider_sfevents.batches.commit import commit_batch
 from airflow_provider_sfevents.batches.outcome import Staged
 from airflow_provider_sfevents.exceptions import (
     ConfigurationError,
-    PositionConflict,
+    PositionConflictError,
     TransportError,
 )
 from airflow_provider_sfevents.staging.storage import durable_files
@@ -128,7 +128,7 @@ def test_a_shadow_over_nothing_fails_at_the_first_write(
     publish(bus, 1, 3)
     state.forgets = True
     for _ in range(2):
-        with pytest.raises(PositionConflict, match="reads nothing right after it was written"):
+        with pytest.raises(PositionConflictError, match="reads nothing right after it was written"):
             consumer.stage()
     assert bus.deliveries(TOPIC) == 0
 
@@ -139,7 +139,7 @@ def test_a_shadow_of_long_ago_is_refused(bus: Emulator, consumer: Consumer, stat
     end = json.loads(records[-1])["replay_id"]
     state.shadow = records[0]
     with pytest.raises(
-        PositionConflict,
+        PositionConflictError,
         match=r"is at batch \w+-1, but batch \w+-3 has landed: .*environment variable.*"
         rf"`airflow sfevents position set orders {TOPIC} {end}`",
     ):
@@ -154,7 +154,7 @@ def test_a_shadow_of_just_now_fails_at_the_write_and_fetches_nothing(
     records = landed(consumer, bus, 2)
     state.shadow = records[0]
     for _ in range(2):
-        with pytest.raises(PositionConflict, match="reads something else right after"):
+        with pytest.raises(PositionConflictError, match="reads something else right after"):
             run_once(consumer)
     assert bus.deliveries(TOPIC) == 4
     state.shadow = None
@@ -171,7 +171,7 @@ def test_a_position_that_is_gone_is_no_first_run(
     (record,) = landed(consumer, bus, 1)
     end = json.loads(record)["replay_id"]
     state.clear()
-    with pytest.raises(PositionConflict) as refused:
+    with pytest.raises(PositionConflictError) as refused:
         consumer.stage()
     said = str(refused.value)
     assert f"`airflow sfevents position set orders {TOPIC} {end}`" in said
@@ -204,7 +204,9 @@ def test_two_airflows_on_one_staging_area(bus: Emulator, consumer: Consumer) -> 
     landed(consumer, bus, 1)
     second = replace(consumer, positions={})
     publish(bus, 3, 2)
-    with pytest.raises(PositionConflict, match="another Airflow works with the same staging area"):
+    with pytest.raises(
+        PositionConflictError, match="another Airflow works with the same staging area"
+    ):
         second.stage()
     assert (bus.deliveries(TOPIC), second.positions) == (2, {})
 
@@ -216,7 +218,9 @@ def test_two_airflows_that_begin_together(bus: Emulator, consumer: Consumer) -> 
     staged = consumer.stage()
     assert isinstance(staged, Staged)
     for _ in range(2):
-        with pytest.raises(PositionConflict, match="another Airflow works with the same staging"):
+        with pytest.raises(
+            PositionConflictError, match="another Airflow works with the same staging"
+        ):
             second.stage()
     write_receipt(staged)
     commit(consumer, staged)

@@ -11,9 +11,9 @@ from airflow_provider_sfevents.emulator import EmulatorClock as BusClock
 from airflow_provider_sfevents.exceptions import (
     AuthenticationError,
     ConfigurationError,
-    QuotaExceeded,
-    ReplayIdRefused,
-    SchemaUnknown,
+    QuotaExceededError,
+    ReplayIdRefusedError,
+    SchemaUnknownError,
     TopicError,
 )
 from airflow_provider_sfevents.pubsub.bounds import Bounds
@@ -94,7 +94,7 @@ async def test_a_replay_id_the_bus_does_not_know(start: str) -> None:
     """A refused replay id is tried once, and nothing is delivered."""
     async with running() as (bus, client):
         publish(bus, 3)
-        with pytest.raises(ReplayIdRefused, match="rpc id"):
+        with pytest.raises(ReplayIdRefusedError, match="rpc id"):
             await client.fetch(TOPIC, ReplayPoint(start), Bounds(**QUICK), Received())
         assert (len(bus.subscriptions), bus.deliveries()) == (1, 0)
 
@@ -106,7 +106,7 @@ async def test_a_replay_id_that_has_aged_out() -> None:
         old = publish(bus, 1)[0]
         clock.advance(hours=73)
         publish(bus, 1)
-        with pytest.raises(ReplayIdRefused):
+        with pytest.raises(ReplayIdRefusedError):
             await client.fetch(TOPIC, ReplayPoint(old.hex()), Bounds(**QUICK), Received())
         assert bus.deliveries() == 0
 
@@ -168,7 +168,7 @@ async def test_a_used_up_allowance_ends_the_batch() -> None:
         publish(bus, 100)
         result = await client.fetch(TOPIC, EARLIEST, Bounds(**LONG), Received())
         assert (result.ended_by, result.events) == ("error", 50)
-        assert isinstance(result.error, QuotaExceeded)
+        assert isinstance(result.error, QuotaExceededError)
         assert bus.deliveries() == 50
 
 
@@ -227,7 +227,7 @@ async def test_an_event_whose_schema_nobody_has(schema_id: str) -> None:
         assert (result.ended_by, received.replay_ids) == ("idle_seconds", [*published, poison])
         assert (result.last_event_at, result.error) == (None, None)
         asked = len(bus.requests)
-        with pytest.raises(SchemaUnknown):
+        with pytest.raises(SchemaUnknownError):
             await client.get_schema(schema_id)
         assert len(bus.requests) - asked == bool(schema_id)
 
@@ -246,10 +246,10 @@ async def test_an_event_whose_schema_is_not_ours_to_see() -> None:
 @pytest.mark.parametrize(
     ("status", "code", "kind"),
     [
-        ("NOT_FOUND", "schema.meta.permission", SchemaUnknown),
-        ("NOT_FOUND", "", SchemaUnknown),
-        ("INVALID_ARGUMENT", "schema.validation.failed", SchemaUnknown),
-        ("INVALID_ARGUMENT", "", SchemaUnknown),
+        ("NOT_FOUND", "schema.meta.permission", SchemaUnknownError),
+        ("NOT_FOUND", "", SchemaUnknownError),
+        ("INVALID_ARGUMENT", "schema.validation.failed", SchemaUnknownError),
+        ("INVALID_ARGUMENT", "", SchemaUnknownError),
         ("PERMISSION_DENIED", "schema.meta.permission", ConfigurationError),
         ("PERMISSION_DENIED", "", ConfigurationError),
     ],

@@ -10,7 +10,7 @@ import pytest
 from airflow_provider_sfevents.exceptions import (
     AuthenticationError,
     ConfigurationError,
-    SchemaUnknown,
+    SchemaUnknownError,
     TopicError,
     TransportError,
 )
@@ -169,7 +169,9 @@ async def test_a_schema_nobody_has(
 ) -> None:
     """An unknown schema is an error with id, org and rpc id, and is not cached."""
     bus.unary_failures = [failure] if failure else []
-    with pytest.raises(SchemaUnknown, match=r"'nobody-has-this' of org 00D000000000001EAA.*rpc id"):
+    with pytest.raises(
+        SchemaUnknownError, match=r"'nobody-has-this' of org 00D000000000001EAA.*rpc id"
+    ):
         await client.get_schema("nobody-has-this")
     assert len(bus.unary) == 1
 
@@ -182,7 +184,7 @@ async def test_no_schema_id_is_no_schema(
     bus: ScriptedBus, client: PubSubClient, schema_id: str
 ) -> None:
     """A blank schema id is refused without a call."""
-    with pytest.raises(SchemaUnknown, match="the id is blank"):
+    with pytest.raises(SchemaUnknownError, match="the id is blank"):
         await client.get_schema(schema_id)
     assert bus.unary == []
 
@@ -209,7 +211,7 @@ async def test_a_schema_that_cannot_be_had_is_not_unknown(
     bus.unary_failures = [failure] * 9
     with pytest.raises(kind) as raised:
         await client.get_schema("S")
-    assert not isinstance(raised.value, SchemaUnknown)
+    assert not isinstance(raised.value, SchemaUnknownError)
     assert len(bus.unary) == calls
 
 

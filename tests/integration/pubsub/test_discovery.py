@@ -13,7 +13,7 @@ from airflow_provider_sfevents.commands import topics
 from airflow_provider_sfevents.exceptions import (
     AuthenticationError,
     ConfigurationError,
-    QuotaExceeded,
+    QuotaExceededError,
     SfEventsError,
     TransportError,
 )
@@ -235,7 +235,7 @@ async def test_enough_is_left(
 async def test_too_few_are_left(rest: RestCalls, login_server: LoginServer) -> None:
     """The check refuses to begin if fewer deliveries are left."""
     says(login_server, left(499))
-    with pytest.raises(QuotaExceeded, match="has 499 of 25000"):
+    with pytest.raises(QuotaExceededError, match="has 499 of 25000"):
         await require_allowance(rest, "/event/Order__e", 500)
 
 
@@ -259,7 +259,7 @@ async def test_a_stream_that_does_not_count(rest: RestCalls, login_server: Login
         pytest.param(
             403,
             [{"errorCode": "REQUEST_LIMIT_EXCEEDED", "message": "TotalRequests Limit exceeded."}],
-            QuotaExceeded,
+            QuotaExceededError,
             id="no API requests left",
         ),
         pytest.param(200, {}, ConfigurationError, id="not told"),

@@ -11,10 +11,10 @@ import pytest
 from airflow_provider_sfevents.exceptions import (
     AuthenticationError,
     ConfigurationError,
-    PublishInterrupted,
-    QuotaExceeded,
-    ReplayIdRefused,
-    SchemaUnknown,
+    PublishInterruptedError,
+    QuotaExceededError,
+    ReplayIdRefusedError,
+    SchemaUnknownError,
     SfEventsError,
     TopicError,
     TransportError,
@@ -75,11 +75,15 @@ EXPECTED: dict[str, Row] = {
     "topic.validation.empty": never(TopicError, "INVALID_ARGUMENT"),
     "schema.meta.permission": never(ConfigurationError, "PERMISSION_DENIED", "INVALID_ARGUMENT"),
     "schema.api.unavailable": again("UNAVAILABLE", "INTERNAL", "NOT_FOUND"),
-    "schema.validation.failed": never(SchemaUnknown, "INVALID_ARGUMENT", "INTERNAL"),
-    "subscription.fetch.replayid.corrupted": never(ReplayIdRefused, "INVALID_ARGUMENT", "INTERNAL"),
-    "subscription.fetch.replayid.validation.failed": never(ReplayIdRefused, "INVALID_ARGUMENT"),
+    "schema.validation.failed": never(SchemaUnknownError, "INVALID_ARGUMENT", "INTERNAL"),
+    "subscription.fetch.replayid.corrupted": never(
+        ReplayIdRefusedError, "INVALID_ARGUMENT", "INTERNAL"
+    ),
+    "subscription.fetch.replayid.validation.failed": never(
+        ReplayIdRefusedError, "INVALID_ARGUMENT"
+    ),
     "subscription.fetch.replay.repeated": again("INVALID_ARGUMENT", "INTERNAL"),
-    "subscription.limit.exceeded": never(QuotaExceeded, "RESOURCE_EXHAUSTED", "UNAVAILABLE"),
+    "subscription.limit.exceeded": never(QuotaExceededError, "RESOURCE_EXHAUSTED", "UNAVAILABLE"),
     "subscription.fetch.overflow": never(
         OwnFaultError, "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION"
     ),
@@ -183,7 +187,7 @@ def expected_calls(rpc: str, row: Row) -> int:
 def expected_kind(rpc: str, row: Row) -> type[SfEventsError]:
     """The row's class, except for publishing, which reports the events that are left."""
     breaks_off = rpc == "Publish" and issubclass(row.kind, TransportError)
-    return PublishInterrupted if breaks_off else row.kind
+    return PublishInterruptedError if breaks_off else row.kind
 
 
 @pytest.mark.parametrize(("rpc", "code", "status"), ROWS)

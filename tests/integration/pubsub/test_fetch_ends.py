@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_sfevents.exceptions import ReplayIdRefused, StagingError
+from airflow_provider_sfevents.exceptions import ReplayIdRefusedError, StagingError
 from airflow_provider_sfevents.pubsub.bounds import Bounds, StagedProgress
 from airflow_provider_sfevents.replay_point import EARLIEST, LATEST
 from tests.integration.pubsub.fetching import LONG, TOPIC, Received, a_few, endless, fetch, mark
@@ -133,7 +133,7 @@ async def test_a_terminal_error_before_the_first_event_is_raised(
         yield
 
     bus.scripts = [refused]
-    with pytest.raises(ReplayIdRefused, match="rpc-9"):
+    with pytest.raises(ReplayIdRefusedError, match="rpc-9"):
         await fetch(client, Received(), start="00ff")
     assert len(bus.streams) == 1
 
@@ -149,7 +149,7 @@ async def test_a_refusal_that_is_slower_than_our_patience_is_raised(
         yield
 
     bus.scripts = [slow]
-    with pytest.raises(ReplayIdRefused, match="rpc-9"):
+    with pytest.raises(ReplayIdRefusedError, match="rpc-9"):
         await fetch(client, Received(), start="00ff", idle_seconds=0.1)
     assert len(bus.streams) == 1
 

@@ -15,7 +15,7 @@ from airflow_provider_sfevents.emulator import Emulator, Knobs
 from airflow_provider_sfevents.exceptions import (
     AuthenticationError,
     ConfigurationError,
-    QuotaExceeded,
+    QuotaExceededError,
     StagingError,
     TransportError,
 )
@@ -166,7 +166,7 @@ def test_what_passes_is_tried_again(bus: Emulator, tmp_path: Path, way: str) -> 
             AuthenticationError,
             "does not take the session",
         ),
-        ({"status": "RESOURCE_EXHAUSTED"}, QuotaExceeded, "requests of 24 hours are used up"),
+        ({"status": "RESOURCE_EXHAUSTED"}, QuotaExceededError, "requests of 24 hours are used up"),
     ],
 )
 def test_a_read_that_cannot_be(

@@ -10,8 +10,8 @@ import pytest
 
 from airflow_provider_sfevents.exceptions import (
     AuthenticationError,
-    QuotaExceeded,
-    ReplayIdRefused,
+    QuotaExceededError,
+    ReplayIdRefusedError,
     TransportError,
 )
 from airflow_provider_sfevents.pubsub.bounds import Bounds
@@ -54,7 +54,7 @@ async def test_the_end_that_a_write_met_is_known() -> None:
             received = Received()
             bus.fail_next("Subscribe", error_code="subscription.limit.exceeded", after=30)
             result = await client.fetch(TOPIC, EARLIEST, Bounds(**LONG), received)
-            assert isinstance(result.error, QuotaExceeded)
+            assert isinstance(result.error, QuotaExceededError)
             assert received.replay_ids == published[:30]
             assert len(bus.subscriptions) == rounds
 
@@ -150,7 +150,7 @@ async def test_a_replay_id_refused_on_the_way() -> None:
         bus.fail_next("Subscribe", error_code="subscription.fetch.replayid.corrupted")
         result = await client.fetch(TOPIC, EARLIEST, Bounds(max_events=5, **LONG), received)
         assert (result.ended_by, received.replay_ids) == ("error", published[:2])
-        assert isinstance(result.error, ReplayIdRefused)
+        assert isinstance(result.error, ReplayIdRefusedError)
         assert [one.start for one in bus.subscriptions] == ["earliest", published[1].hex()]
 
 

@@ -10,7 +10,7 @@ import pytest
 from airflow_provider_sfevents.emulator import Emulator
 from airflow_provider_sfevents.exceptions import (
     ConfigurationError,
-    PublishInterrupted,
+    PublishInterruptedError,
     TopicError,
     TransportError,
 )
@@ -127,7 +127,7 @@ async def test_a_request_of_unknown_fate_is_not_repeated(
 
     before = len(bus.unary)
     bus.publish_failures = {200: ("UNAVAILABLE", "")}
-    with pytest.raises(PublishInterrupted, match=r"events 201 to 400 of 500") as raised:
+    with pytest.raises(PublishInterruptedError, match=r"events 201 to 400 of 500") as raised:
         await client.publish(TOPIC, [{"City__c": "a"}] * 500)
     assert (list(raised.value.uncertain), list(raised.value.unsent)) == (
         list(range(201, 401)),

@@ -12,8 +12,8 @@ import pytest
 from typing_extensions import override
 
 from airflow_provider_sfevents.exceptions import (
-    PublishInterrupted,
-    QuotaExceeded,
+    PublishInterruptedError,
+    QuotaExceededError,
     TransportError,
 )
 from airflow_provider_sfevents.pubsub.bounds import Bounds
@@ -148,7 +148,7 @@ async def test_a_call_whose_answer_is_lost_says_how_to_go_on(how: str) -> None:
     given = records(500)
     async with running() as (bus, client):
         bus.fail_next("Publish", after=1, late=True, how=how)
-        with pytest.raises(PublishInterrupted) as raised:
+        with pytest.raises(PublishInterruptedError) as raised:
             await client.publish(TOPIC, given)
         error = raised.value
         assert list(error.uncertain) == list(range(201, 401))
@@ -177,7 +177,7 @@ async def test_a_service_that_stays_away() -> None:
         # one can tell.
         with pytest.raises(TransportError, match="Looking up"):
             await client.get_topic(TOPIC)
-        with pytest.raises(PublishInterrupted, match="Connection refused") as raised:
+        with pytest.raises(PublishInterruptedError, match="Connection refused") as raised:
             [one async for one in send_all(publisher, made, encoder.schema_id)]
         assert (raised.value.uncertain, list(raised.value.unsent)) == ({}, [1, 2, 3])
         bus.back()
@@ -231,7 +231,7 @@ async def test_an_event_that_is_too_large_for_this_org() -> None:
 async def test_the_hourly_allowance(over: str) -> None:
     """Events within the allowance are published; then the error names it, without a retry."""
     async with running(publish_allocation=300, publish_over=over) as (_, client):
-        with pytest.raises(QuotaExceeded, match="LIMIT_EXCEEDED") as told:
+        with pytest.raises(QuotaExceededError, match="LIMIT_EXCEEDED") as told:
             await publish(client, records(1_000))
         assert ".." not in str(told.value), "Salesforce's sentence ends with a full stop of its own"
         assert len(await read_back(client)) == (300 if over == "result" else 200)

@@ -12,8 +12,8 @@ import pytest
 from airflow_provider_sfevents.exceptions import (
     AuthenticationError,
     ConfigurationError,
-    PublishInterrupted,
-    QuotaExceeded,
+    PublishInterruptedError,
+    QuotaExceededError,
     TransportError,
 )
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb2
@@ -178,7 +178,7 @@ async def test_a_used_up_allowance_ends_it(how: str) -> None:
         results = client.publishing.stream(
             TOPIC, [{"City__c": "a"}] * 400, pace=PublishPace(max_requests=1)
         )
-        with pytest.raises(QuotaExceeded, match=r"ended after 200 events.*LIMIT_EXCEEDED"):
+        with pytest.raises(QuotaExceededError, match=r"ended after 200 events.*LIMIT_EXCEEDED"):
             await collect(results, seen)
     assert seen == list(range(1, 201))
     assert len(bus.sent) == 2
@@ -204,7 +204,7 @@ async def test_a_request_that_always_ends_its_stream_ends_the_publishing() -> No
 
     async with scripted(poisoned) as (bus, client):
         with pytest.raises(
-            PublishInterrupted, match=r"poison.*May be on the bus.*: record"
+            PublishInterruptedError, match=r"poison.*May be on the bus.*: record"
         ) as told:
             await publish(client, 3)
     assert len(bus.calls) < 10
@@ -225,7 +225,7 @@ async def test_a_lost_answer_stays_in_doubt_while_no_stream_can_be_opened() -> N
         yield pb2.PublishResponse()
 
     async with scripted(broken, refused) as (_, client):
-        with pytest.raises(PublishInterrupted) as told:
+        with pytest.raises(PublishInterruptedError) as told:
             await publish(client, 500, PublishPace(max_requests=2, first_wait_seconds=0.0))
     error = told.value
     assert set(range(201, 401)) <= error.uncertain.keys()

@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_sfevents.exceptions import AuthenticationError, QuotaExceeded, TransportError
+from airflow_provider_sfevents.exceptions import (
+    AuthenticationError,
+    QuotaExceededError,
+    TransportError,
+)
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.reconnect import MAX_TRIES
 from airflow_provider_sfevents.replay_point import EARLIEST, LATEST
@@ -142,7 +146,7 @@ async def test_a_used_up_allowance_is_not_tried_again(
         yield
 
     bus.scripts = [used_up]
-    with pytest.raises(QuotaExceeded):
+    with pytest.raises(QuotaExceededError):
         await client.fetch(TOPIC, EARLIEST, QUIET, Received())
     assert len(bus.streams) == 1
 

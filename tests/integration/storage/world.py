@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from airflow_provider_sfevents.batches.commit import commit_batch
 from airflow_provider_sfevents.batches.outcome import Staged
-from airflow_provider_sfevents.exceptions import NotLanded, SfEventsError
+from airflow_provider_sfevents.exceptions import NotLandedError, SfEventsError
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.area import StagingArea
@@ -90,7 +90,7 @@ class World:
             durable_files.read(batch.folder / layout.schema_name(one)) for one in manifest.schemas
         ]
         if None in files or None in schemas:
-            raise NotLanded("Spark found files missing")
+            raise NotLandedError("Spark found files missing")
         for schema in schemas:
             json.loads(schema or b"")
         tables = [pq.read_table(pa.BufferReader(file)) for file in files]

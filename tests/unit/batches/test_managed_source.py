@@ -12,7 +12,7 @@ from airflow_provider_sfevents.batches import recovery
 from airflow_provider_sfevents.batches.managed.managed_source import ManagedSource
 from airflow_provider_sfevents.batches.next_batch import Coming
 from airflow_provider_sfevents.batches.position.position_writes import take_area
-from airflow_provider_sfevents.exceptions import BatchClaimed
+from airflow_provider_sfevents.exceptions import LeaseHeldError
 from airflow_provider_sfevents.positions import stores
 from airflow_provider_sfevents.replay_point import ReplayPoint
 from airflow_provider_sfevents.staging.area import StagingArea
@@ -79,7 +79,7 @@ def test_a_task_gives_way_once_another_task_has_the_position(
         if found == HERE:
             assert take_area(store, before, HERE, claim) == before
             return
-        with pytest.raises(BatchClaimed):
+        with pytest.raises(LeaseHeldError):
             take_area(store, before, HERE, claim)
 
 

@@ -8,7 +8,7 @@ from airflow_provider_sfevents.batches.position.open_position import (
     refuse_lost,
     refuse_stale,
 )
-from airflow_provider_sfevents.exceptions import PositionConflict
+from airflow_provider_sfevents.exceptions import PositionConflictError
 from tests.unit.batches.building import position, request, run
 
 WHERE = "Variable 'x'"
@@ -26,7 +26,7 @@ def test_a_first_run_is_one(landed: Landed | None) -> None:
 
 def test_a_lost_position_is_named_with_its_remedies() -> None:
     """The error of a lost position names its replay id, and the commands to restore or begin."""
-    with pytest.raises(PositionConflict) as raised:
+    with pytest.raises(PositionConflictError) as raised:
         refuse_lost(Landed(epoch="e1", sequence=3, end="0c"), [], request(run(1)), WHERE)
     said = str(raised.value)
     assert said.startswith("Variable 'x' is missing, but batch e1-3")
@@ -37,7 +37,7 @@ def test_a_lost_position_is_named_with_its_remedies() -> None:
 def test_an_epoch_that_began_without_landing_is_no_first_run_either() -> None:
     """A missing position is refused if an epoch has begun, naming its run and time."""
     begun = [Begun(epoch="e1", at="2026-01-01", by=run(1))]
-    with pytest.raises(PositionConflict) as raised:
+    with pytest.raises(PositionConflictError) as raised:
         refuse_lost(None, begun, request(run(2)), WHERE)
     said = str(raised.value)
     assert "run day-1 of orders.land has begun epoch e1 at 2026-01-01" in said
@@ -71,6 +71,6 @@ def test_a_position_that_accounts_for_what_landed_is_believed(landed: Landed | N
 def test_a_position_of_long_ago_is_refused(landed: Landed) -> None:
     """A position older than the landed batches is refused, with the replay id to set."""
     with pytest.raises(
-        PositionConflict, match=r"has landed: an older .* set orders /event/Order__e 05`"
+        PositionConflictError, match=r"has landed: an older .* set orders /event/Order__e 05`"
     ):
         refuse_stale(position(), landed, WHERE)

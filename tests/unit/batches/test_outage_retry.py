@@ -9,9 +9,9 @@ import pytest
 from airflow_provider_sfevents.batches.outage_retry import outlast
 from airflow_provider_sfevents.exceptions import (
     ConfigurationError,
-    QuotaExceeded,
+    QuotaExceededError,
     SfEventsError,
-    Stopped,
+    StoppedError,
     TransportError,
 )
 from airflow_provider_sfevents.pubsub.reconnect import MAX_WAIT_SECONDS
@@ -74,7 +74,7 @@ def test_a_call_is_made_once_even_after_the_deadline() -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [ConfigurationError("no such topic"), QuotaExceeded("the allowance is used up")]
+    "error", [ConfigurationError("no such topic"), QuotaExceededError("the allowance is used up")]
 )
 def test_an_error_that_does_not_pass_is_raised_at_once(error: SfEventsError) -> None:
     """A configuration error or an exhausted allowance is raised without a retry."""
@@ -93,7 +93,7 @@ def test_a_stop_ends_the_wait() -> None:
         asyncio.get_running_loop().call_later(20, stopping.set)
         await outlast(service.call, 600, stopping)
 
-    with pytest.raises(Stopped, match="nothing was fetched"):
+    with pytest.raises(StoppedError, match="nothing was fetched"):
         run_quickly(wait())
     assert service.called_at[-1] < 20
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_sfevents.batches import recovery
-from airflow_provider_sfevents.exceptions import NotLanded, PositionConflict
+from airflow_provider_sfevents.exceptions import NotLandedError, PositionConflictError
 from airflow_provider_sfevents.replay_point import EARLIEST, LATEST, ReplayPoint
 from airflow_provider_sfevents.staging.manifest import Manifest, Part, Receipt
 from airflow_provider_sfevents.staging.sidecar_files import Anchor
@@ -174,19 +174,19 @@ def test_a_receipt_that_does_not_add_up_lands_again(receipt: Receipt) -> None:
     """A receipt counts only if its rows and quarantined events equal the manifest's events."""
     landed = found(manifest=MANIFEST, receipt=receipt)
     assert recovery.plan(landed) == recovery.Adopt(manifest=MANIFEST)
-    with pytest.raises(NotLanded, match="does not prove that batch e1-3 landed"):
+    with pytest.raises(NotLandedError, match="does not prove that batch e1-3 landed"):
         recovery.require_landed(MANIFEST, receipt, "here")
 
 
 def test_no_receipt_is_not_landed() -> None:
     """A batch without a receipt has not landed, even if the job succeeded."""
-    with pytest.raises(NotLanded, match=r"no receipt at lake/landed\.json.*position\s+stays"):
+    with pytest.raises(NotLandedError, match=r"no receipt at lake/landed\.json.*position\s+stays"):
         recovery.require_landed(MANIFEST, None, "lake/landed.json")
 
 
 def test_a_manifest_for_another_place_is_refused() -> None:
     """A batch that was staged from another replay id than the position's is refused."""
-    with pytest.raises(PositionConflict, match="staged from 0a, but the position is at 0d"):
+    with pytest.raises(PositionConflictError, match="staged from 0a, but the position is at 0d"):
         recovery.plan(found(position_start=LATER, start=ReplayPoint(LATER), manifest=MANIFEST))
 
 

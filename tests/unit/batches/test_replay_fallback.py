@@ -4,13 +4,13 @@ import pytest
 
 from airflow_provider_sfevents.batches.position import replay_fallback
 from airflow_provider_sfevents.batches.recovery import Fetch
-from airflow_provider_sfevents.exceptions import ConfigurationError, ReplayIdRefused
+from airflow_provider_sfevents.exceptions import ConfigurationError, ReplayIdRefusedError
 from airflow_provider_sfevents.positions.record import EVENT, lose, move_on, pin
 from airflow_provider_sfevents.replay_point import ReplayPoint
 from airflow_provider_sfevents.staging.manifest import LossWindow
 from tests.unit.batches.building import position
 
-REFUSED = ReplayIdRefused("Subscribing failed: expired.")
+REFUSED = ReplayIdRefusedError("Subscribing failed: expired.")
 WINDOW = LossWindow(after="0a", start="latest", at="2026-01-01T00:00:00+00:00", why="before")
 
 
@@ -32,7 +32,7 @@ def test_a_second_loss_begins_where_the_first_did() -> None:
     again = replay_fallback.choose(first, "earliest", REFUSED, "here").loss
     assert again is not None
     assert (again.after, again.start) == ("0a", "earliest")
-    with pytest.raises(ReplayIdRefused, match="expired"):
+    with pytest.raises(ReplayIdRefusedError, match="expired"):
         replay_fallback.choose(lose(first, again), "earliest", REFUSED, "here")
 
 
@@ -50,7 +50,7 @@ def test_a_pinning_event_that_is_nowhere_is_a_loss_window(losses: int) -> None:
 
 def test_without_a_choice_the_user_is_asked() -> None:
     """The error of a refused replay id names the id, its store, and the commands to choose from."""
-    with pytest.raises(ReplayIdRefused) as raised:
+    with pytest.raises(ReplayIdRefusedError) as raised:
         replay_fallback.choose(position(replay_id="0a"), "fail", REFUSED, "Variable 'x'")
     said = str(raised.value)
     assert "The replay id is 0a, of Variable 'x'" in said
@@ -61,7 +61,7 @@ def test_without_a_choice_the_user_is_asked() -> None:
 def test_a_refused_initial_replay_is_named_as_such() -> None:
     """The error of a refused `initial_replay` names the argument and the command to begin again."""
     begun = position(sequence=0, replay_id="0a", initial_replay="0a")
-    with pytest.raises(ReplayIdRefused) as raised:
+    with pytest.raises(ReplayIdRefusedError) as raised:
         replay_fallback.choose(begun, "fail", REFUSED, "Variable 'x'")
     said = str(raised.value)
     assert "The replay id 0a is the task's initial_replay" in said

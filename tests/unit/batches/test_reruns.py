@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_sfevents.batches import reruns
-from airflow_provider_sfevents.exceptions import PositionConflict
+from airflow_provider_sfevents.exceptions import PositionConflictError
 from airflow_provider_sfevents.positions.record import Commit
 from tests.unit.batches.building import manifest, position, request, run
 
@@ -117,7 +117,7 @@ def test_a_run_of_the_past_fetches_nothing(
     asked: BatchRequest, at: Position | None, message: str
 ) -> None:
     """A rerun whose batch is gone is refused, and fetches no live events."""
-    with pytest.raises(PositionConflict, match=message):
+    with pytest.raises(PositionConflictError, match=message):
         reruns.refuse_past(asked, at, "Variable 'x'")
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from airflow_provider_sfevents.exceptions import (
     ConfigurationError,
-    PositionConflict,
+    PositionConflictError,
     StagingError,
 )
 from airflow_provider_sfevents.spark.changes import progress_text
@@ -97,7 +97,7 @@ def test_batches_come_in_sequence(given: Batch, admission: Admission) -> None:
 )
 def test_holes_and_other_sources_are_refused(given: Batch, says: str) -> None:
     """With what to do about it."""
-    with pytest.raises(PositionConflict, match=says):
+    with pytest.raises(PositionConflictError, match=says):
         admit(PROGRESS, given)
 
 

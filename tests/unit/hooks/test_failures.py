@@ -12,9 +12,9 @@ from airflow_provider_sfevents.hooks.failures import airflow_failures
 FOR_GOOD = {
     "ConfigurationError",
     "TopicError",
-    "ReplayIdRefused",
-    "SchemaUnknown",
-    "PositionConflict",
+    "ReplayIdRefusedError",
+    "SchemaUnknownError",
+    "PositionConflictError",
     "AuthenticationError",
     "QuotaExceeded",
 }

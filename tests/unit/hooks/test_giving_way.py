@@ -12,7 +12,7 @@ from airflow.sdk.execution_time.supervisor import InProcessSupervisorComms
 from hypothesis import given, strategies as st
 from typing_extensions import override
 
-from airflow_provider_sfevents.exceptions import BatchClaimed, Stopped
+from airflow_provider_sfevents.exceptions import LeaseHeldError, StoppedError
 from airflow_provider_sfevents.hooks.giving_way import (
     MOST_RESCHEDULES,
     MOST_SECONDS,
@@ -71,7 +71,7 @@ def held(times: int) -> Callable[[], str]:
 
     def call() -> str:
         if calls.pop(0) == "held":
-            raise BatchClaimed(HOLDER)
+            raise LeaseHeldError(HOLDER)
         return "done"
 
     return call
@@ -136,7 +136,7 @@ def test_a_task_that_gave_way_long_enough_fails_and_names_the_holder(
     times: int, first: timedelta
 ) -> None:
     """After the last reschedule the task fails with an error that names the holder."""
-    with pytest.raises(BatchClaimed, match=r"orders\.land of run r1, process 7 on host-a"):
+    with pytest.raises(LeaseHeldError, match=r"orders\.land of run r1, process 7 on host-a"):
         give_way(context(times, datetime.now(UTC) - first), held(1), Stopping())
 
 
@@ -161,7 +161,7 @@ def test_under_dag_test_the_task_waits_itself() -> None:
 def test_under_dag_test_the_limits_are_the_same() -> None:
     """Under `dag.test` the holder is named after the last wait."""
     stopping = Patient()
-    with pytest.raises(BatchClaimed, match="process 7 on host-a"):
+    with pytest.raises(LeaseHeldError, match="process 7 on host-a"):
         give_way(context(), held(MOST_RESCHEDULES + 1), stopping)
     assert len(stopping.waits) == MOST_RESCHEDULES
 
@@ -170,5 +170,5 @@ def test_under_dag_test_the_limits_are_the_same() -> None:
 def test_a_stop_ends_the_wait() -> None:
     """A task that is ended while it waits for a holder does not look again."""
     stopping = Patient(stops_after=1)
-    with pytest.raises(Stopped, match="another task holds the batch"):
+    with pytest.raises(StoppedError, match="another task holds the batch"):
         give_way(context(), held(1), stopping)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from airflow_provider_sfevents.exceptions import EventsRefused
+from airflow_provider_sfevents.exceptions import EventsRefusedError
 from airflow_provider_sfevents.hooks.published import SHOWN, Tally
 from airflow_provider_sfevents.pubsub.publishing.event_encoder import PublishResult
 from airflow_provider_sfevents.staging.publish_ledger import Accepted
@@ -60,7 +60,7 @@ def test_many_refusals_are_told_in_short() -> None:
     tally = Tally(records=1_010)
     tally.note(results(*range(1, 11)))
     tally.note(results(*range(11, 1_011), error="because " * 1_000))
-    with pytest.raises(EventsRefused) as raised:
+    with pytest.raises(EventsRefusedError) as raised:
         tally.refuse(TOPIC)
     lines = str(raised.value).splitlines()
     assert lines[0].startswith("1000 of 1010 events refused")

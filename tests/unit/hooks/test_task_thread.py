@@ -17,7 +17,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowTaskTimeout
 from airflow.sdk.execution_time.timeout import TimeoutPosix
 
-from airflow_provider_sfevents.exceptions import Stopped
+from airflow_provider_sfevents.exceptions import StoppedError
 from airflow_provider_sfevents.hooks import task_thread
 from airflow_provider_sfevents.hooks.task_thread import Stopping, run_async, run_in_thread
 
@@ -123,7 +123,7 @@ def test_work_that_begins_after_a_request_does_nothing() -> None:
     stopping = Stopping()
     stopping.request()
     work = Work(stopping)
-    with pytest.raises(Stopped):
+    with pytest.raises(StoppedError):
         run_in_thread(work, stopping)
     assert not work.begun.is_set()
 
@@ -235,7 +235,7 @@ def test_asynchronous_work_is_told() -> None:
 
 
 def test_asynchronous_work_that_does_not_end_is_cancelled() -> None:
-    """A coroutine that hangs is cancelled and releases its resources; the task is `Stopped`."""
+    """A coroutine that hangs is cancelled and releases its resources; the task is `StoppedError`."""
     stopping = Stopping()
     released: list[str] = []
 
@@ -246,7 +246,7 @@ def test_asynchronous_work_that_does_not_end_is_cancelled() -> None:
         finally:
             released.append("lease")
 
-    with pytest.raises(Stopped, match="stay staged for the next try"):
+    with pytest.raises(StoppedError, match="stay staged for the next try"):
         run_in_thread(lambda: run_async(work, stopping, cancel_seconds=0.05), stopping)
     assert released == ["lease"]
 

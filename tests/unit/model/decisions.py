@@ -16,7 +16,11 @@ from airflow_provider_sfevents.batches.position.open_position import (
     refuse_lost,
     refuse_stale,
 )
-from airflow_provider_sfevents.exceptions import NotLanded, PositionConflict, ReplayIdRefused
+from airflow_provider_sfevents.exceptions import (
+    NotLandedError,
+    PositionConflictError,
+    ReplayIdRefusedError,
+)
 from airflow_provider_sfevents.positions import record
 from airflow_provider_sfevents.replay_point import ReplayPoint
 from airflow_provider_sfevents.staging.lease_holder import Sighting, Verdict, judge
@@ -99,8 +103,10 @@ def taken(store: str, area: str) -> str:
 def fallen_back(store: str, choice: str) -> str:
     """The position after its replay id was refused, as text; empty: `replay_fallback` is `fail`."""
     try:
-        lost = replay_fallback.choose(position(store), choice, ReplayIdRefused("refused"), _WHERE)
-    except ReplayIdRefused:
+        lost = replay_fallback.choose(
+            position(store), choice, ReplayIdRefusedError("refused"), _WHERE
+        )
+    except ReplayIdRefusedError:
         return ""
     return replace(lost, loss=lost.loss and replace(lost.loss, at=at_time(0))).to_json()
 
@@ -117,7 +123,7 @@ def elsewhere(store: str, area: str) -> str:
     """Reason to refuse a position that only another area can continue; empty: none."""
     try:
         refuse_elsewhere(position(store), area, _WHERE)
-    except PositionConflict as refused:
+    except PositionConflictError as refused:
         return str(refused)
     return ""
 
@@ -199,7 +205,7 @@ def stale(landed: Landed | None, store: str) -> str:
     """Reason to refuse the position that a run has read; empty: it is not refused."""
     try:
         refuse_stale(position(store), landed, _WHERE)
-    except PositionConflict as refused:
+    except PositionConflictError as refused:
         return str(refused)
     return ""
 
@@ -217,7 +223,7 @@ def _lost(landed: Landed | None, origins: tuple[Origin, ...]) -> str:
     ]
     try:
         refuse_lost(landed, begun, BatchRequest(topic=TOPIC, consumer=CONSUMER), _WHERE)
-    except PositionConflict as refused:
+    except PositionConflictError as refused:
         return str(refused)
     return ""
 
@@ -277,7 +283,7 @@ def _plan(
     )
     try:
         return recovery.plan(found)
-    except PositionConflict:
+    except PositionConflictError:
         return None
 
 
@@ -302,7 +308,7 @@ def has_landed(staged: str, landed: str) -> bool:
     """Return whether a batch's receipt proves that it landed."""
     try:
         recovery.require_landed(manifest(staged), receipt(landed) if landed else None, "")
-    except NotLanded:
+    except NotLandedError:
         return False
     return True
 
@@ -319,7 +325,7 @@ def moved(store: str, staged: str, by: tuple[int, int], area: str, keeps: bool) 
         after = record.advance(
             position(store), manifest(staged), at_time(0), task(*by), staging_id=area
         )
-    except PositionConflict:
+    except PositionConflictError:
         if keeps:
             return ""
         batch = manifest(staged)

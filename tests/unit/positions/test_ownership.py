@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_provider_sfevents.exceptions import PositionConflict
+from airflow_provider_sfevents.exceptions import PositionConflictError
 from airflow_provider_sfevents.positions.ownership import check_org, check_owner
 from airflow_provider_sfevents.positions.record import advance
 from airflow_provider_sfevents.staging.manifest import Run
@@ -32,7 +32,7 @@ def test_the_same_org_is_recognised(url: str) -> None:
 def test_another_org_or_instance_is_refused(org: str, url: str) -> None:
     """A position of another org or instance is refused: its replay ids mean nothing there."""
     with pytest.raises(
-        PositionConflict,
+        PositionConflictError,
         match=rf"^Variable 'x' is a position in org {ORG} at {URL}, .*{org} at {url}.*`consumer`",
     ):
         check_org(begun(), org, url, "Variable 'x'")
@@ -41,7 +41,7 @@ def test_another_org_or_instance_is_refused(org: str, url: str) -> None:
 def test_a_second_task_is_told_to_name_its_consumer() -> None:
     """A second task on a position is refused, and asked for a consumer of its own."""
     with pytest.raises(
-        PositionConflict,
+        PositionConflictError,
         match=r"belongs to task load\.fetch, and load\.other .*`consumer`.*change `owner`",
     ):
         check_owner(begun(), Run(dag="load", task="other"), "Variable 'x'")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given, strategies as st
 
-from airflow_provider_sfevents.exceptions import ConfigurationError, PositionConflict
+from airflow_provider_sfevents.exceptions import ConfigurationError, PositionConflictError
 from airflow_provider_sfevents.positions import record
 from airflow_provider_sfevents.positions.ownership import check_owner
 from airflow_provider_sfevents.positions.record import (
@@ -67,7 +67,7 @@ def test_a_position_begun_by_a_wait_belongs_to_who_first_commits() -> None:
     check_owner(waited, FETCH, "here")
     owned = advance(waited, batch_after(waited), AT, COMMIT)
     assert owned.owner == "load.fetch"
-    with pytest.raises(PositionConflict, match=r"belongs to task load\.fetch"):
+    with pytest.raises(PositionConflictError, match=r"belongs to task load\.fetch"):
         check_owner(owned, replace(FETCH, task="other"), "here")
 
 
@@ -282,7 +282,7 @@ def test_a_repeated_commit_changes_nothing() -> None:
 )
 def test_no_other_batch_moves_the_position(manifest: Manifest, why: str) -> None:
     """A position moves only over the batch that follows it."""
-    with pytest.raises(PositionConflict, match=why):
+    with pytest.raises(PositionConflictError, match=why):
         advance(begun(), manifest, AT, COMMIT)
 
 

@@ -8,7 +8,7 @@ from typing_extensions import override
 
 from airflow_provider_sfevents.exceptions import (
     ConfigurationError,
-    PositionConflict,
+    PositionConflictError,
     TransportError,
 )
 from airflow_provider_sfevents.positions import stores
@@ -164,7 +164,7 @@ def test_a_store_that_does_not_answer_is_not_empty() -> None:
 def test_a_store_that_forgets_is_found_out() -> None:
     """A write that the store does not keep is an error, because each write is read back."""
     with pytest.raises(
-        PositionConflict,
+        PositionConflictError,
         match=r"Forgetful reads nothing right after it was written\. .*must read what it wrote",
     ):
         stores.write(opened(Forgetful()), begun())
@@ -199,7 +199,7 @@ def test_a_position_that_was_copied_is_refused() -> None:
     """A record copied from another topic is refused, naming its consumer and topic."""
     copied = {KEY: begun(topic="/event/Other__e").to_json()}
     with pytest.raises(
-        PositionConflict,
+        PositionConflictError,
         match=rf"'load' on /event/Other__e, and not of 'load' on {TOPIC}: .* forget load {TOPIC}",
     ):
         stores.read(opened(copied))
@@ -236,5 +236,7 @@ def test_a_store_that_answers_from_a_cache_is_found_out() -> None:
     """A store that answers from a cache after a write is an error."""
     store = opened(Stale())
     assert stores.read(store) is None
-    with pytest.raises(PositionConflict, match="Stale reads nothing right after it was written"):
+    with pytest.raises(
+        PositionConflictError, match="Stale reads nothing right after it was written"
+    ):
         stores.write(store, begun())

@@ -6,7 +6,7 @@ import pytest
 
 from airflow_provider_sfevents.exceptions import (
     ConfigurationError,
-    PositionConflict,
+    PositionConflictError,
     TransportError,
 )
 from airflow_provider_sfevents.positions import stores
@@ -93,7 +93,7 @@ def test_a_position_that_cannot_be_written_is_told(
 def test_a_write_that_is_lost_is_found_out(store: PositionStore, supervisor: Supervisor) -> None:
     """A write that was acknowledged and not kept is an error."""
     supervisor.forgets = True
-    with pytest.raises(PositionConflict, match="reads nothing right after it was written"):
+    with pytest.raises(PositionConflictError, match="reads nothing right after it was written"):
         stores.write(store, begun())
 
 
@@ -103,7 +103,7 @@ def test_a_shadowed_variable_fails_and_names_what_shadows_it(
     """An environment variable that hides the Variable is an error that names it."""
     shadow = "AIRFLOW_VAR_SFEVENTS.LOAD.EVENT.ORDER__E"
     monkeypatch.setenv(shadow, begun(epoch="shadow").to_json())
-    with pytest.raises(PositionConflict, match=f"reads something else .*{shadow}"):
+    with pytest.raises(PositionConflictError, match=f"reads something else .*{shadow}"):
         stores.write(store, begun())
 
 

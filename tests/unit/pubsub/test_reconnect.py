@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_sfevents.exceptions import (
-    QuotaExceeded,
-    ReplayIdRefused,
+    QuotaExceededError,
+    ReplayIdRefusedError,
     SfEventsError,
     TopicError,
     TransportError,
@@ -19,9 +19,9 @@ from airflow_provider_sfevents.pubsub.streaming.subscribe_call import StreamEnde
 @pytest.mark.parametrize(
     "error",
     [
-        ReplayIdRefused("x"),
+        ReplayIdRefusedError("x"),
         TopicError("x"),
-        QuotaExceeded("x"),
+        QuotaExceededError("x"),
         OwnFaultError("x"),
         SfEventsError("x"),
     ],

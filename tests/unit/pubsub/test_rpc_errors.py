@@ -9,9 +9,9 @@ import pytest
 from airflow_provider_sfevents.exceptions import (
     AuthenticationError,
     ConfigurationError,
-    QuotaExceeded,
-    ReplayIdRefused,
-    SchemaUnknown,
+    QuotaExceededError,
+    ReplayIdRefusedError,
+    SchemaUnknownError,
     SfEventsError,
     TopicError,
     TransportError,
@@ -53,10 +53,10 @@ KINDS: dict[str, type[SfEventsError]] = {
     "topic.meta.permission": TopicError,
     "topic.validation.empty": TopicError,
     "schema.meta.permission": ConfigurationError,
-    "schema.validation.failed": SchemaUnknown,
-    "subscription.fetch.replayid.corrupted": ReplayIdRefused,
-    "subscription.fetch.replayid.validation.failed": ReplayIdRefused,
-    "subscription.limit.exceeded": QuotaExceeded,
+    "schema.validation.failed": SchemaUnknownError,
+    "subscription.fetch.replayid.corrupted": ReplayIdRefusedError,
+    "subscription.fetch.replayid.validation.failed": ReplayIdRefusedError,
+    "subscription.limit.exceeded": QuotaExceededError,
     "subscription.fetch.overflow": OwnFaultError,
     "subscription.fetch.requested.events.invalid": OwnFaultError,
     "subscription.fetch.topic.mismatch": OwnFaultError,
@@ -166,7 +166,7 @@ def test_a_code_counts_more_than_the_words_beside_it() -> None:
     cut = "Received RST_STREAM with code 0"
     assert type(failed("UNAVAILABLE", PREFIX + "topic.not.found", cut)) is TopicError
     no_schema = failed("NOT_FOUND", PREFIX + "schema.meta.permission", cut, rpc="GetSchema")
-    assert type(no_schema) is SchemaUnknown
+    assert type(no_schema) is SchemaUnknownError
 
 
 @pytest.mark.parametrize(
@@ -208,11 +208,11 @@ def test_a_service_without_resources_is_asked_less_often() -> None:
 @pytest.mark.parametrize(
     ("status", "code", "kind"),
     [
-        ("NOT_FOUND", "", SchemaUnknown),
-        ("NOT_FOUND", "schema.meta.permission", SchemaUnknown),
-        ("NOT_FOUND", "schema.of.the.future", SchemaUnknown),
-        ("INVALID_ARGUMENT", "", SchemaUnknown),
-        ("INVALID_ARGUMENT", "schema.validation.failed", SchemaUnknown),
+        ("NOT_FOUND", "", SchemaUnknownError),
+        ("NOT_FOUND", "schema.meta.permission", SchemaUnknownError),
+        ("NOT_FOUND", "schema.of.the.future", SchemaUnknownError),
+        ("INVALID_ARGUMENT", "", SchemaUnknownError),
+        ("INVALID_ARGUMENT", "schema.validation.failed", SchemaUnknownError),
         ("INVALID_ARGUMENT", "schema.meta.permission", ConfigurationError),
         ("PERMISSION_DENIED", "", ConfigurationError),
         ("PERMISSION_DENIED", "schema.meta.permission", ConfigurationError),

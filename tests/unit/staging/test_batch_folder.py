@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_provider_sfevents.exceptions import BatchClaimed, StagingError
+from airflow_provider_sfevents.exceptions import LeaseHeldError, StagingError
 from airflow_provider_sfevents.staging import layout, leases
 from airflow_provider_sfevents.staging.batch_folder import BatchFolder
 from airflow_provider_sfevents.staging.parts.part_chain import chain
@@ -68,7 +68,7 @@ def test_files_of_all_attempts_are_found(batch: BatchFolder) -> None:
 
 def test_a_claimed_batch_is_refused(batch: BatchFolder) -> None:
     """A batch whose lease is held cannot be taken by a second task."""
-    with batch.claim(here()), pytest.raises(BatchClaimed):
+    with batch.claim(here()), pytest.raises(LeaseHeldError):
         batch.claim(here())
 
 

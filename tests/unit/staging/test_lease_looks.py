@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_provider_sfevents.exceptions import BatchClaimed
+from airflow_provider_sfevents.exceptions import LeaseHeldError
 from airflow_provider_sfevents.staging import lease_holder, leases
 from airflow_provider_sfevents.staging.lease_holder import Verdict
 from airflow_provider_sfevents.staging.leases import Patience, take
@@ -53,7 +53,7 @@ def test_a_claim_let_go_by_hand_is_free(place: UPath) -> None:
         leases.let_go(place, claim.number)
         with take(place, here()) as other:
             assert other.number == 2
-            with pytest.raises(BatchClaimed, match="was taken over"):
+            with pytest.raises(LeaseHeldError, match="was taken over"):
                 claim.check()
 
 
@@ -123,7 +123,7 @@ def test_a_holder_that_could_not_take_a_batch_does_not_hold_it(place: UPath) -> 
     """A task that could not take a batch is not recorded as a holder in its own process."""
     second = replace(here(), token="second")
     with take(place, here()):
-        with pytest.raises(BatchClaimed):
+        with pytest.raises(LeaseHeldError):
             take(place, second)
         assert lease_holder.is_alive(second) is False
 

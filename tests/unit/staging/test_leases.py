@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_provider_sfevents.exceptions import BatchClaimed, StagingError
+from airflow_provider_sfevents.exceptions import LeaseHeldError, StagingError
 from airflow_provider_sfevents.staging import leases
 from airflow_provider_sfevents.staging.lease_holder import LEASE_SECONDS
 from airflow_provider_sfevents.staging.leases import KEPT_CLAIMS, Patience, take
@@ -60,7 +60,7 @@ def test_a_held_batch_is_refused_and_says_who_has_it(place: UPath) -> None:
     with (
         take(place, here()),
         pytest.raises(
-            BatchClaimed,
+            LeaseHeldError,
             match=r"held by task load\.fetch of run run-1, .* try 2, process \d+ on .*, since 2026",
         ) as caught,
     ):
@@ -71,7 +71,7 @@ def test_a_held_batch_is_refused_and_says_who_has_it(place: UPath) -> None:
 def test_a_held_batch_is_named_with_the_command_that_releases_it(place: UPath) -> None:
     """The error has the batch's id as the command line takes it."""
     folder = place / "e1" / "0000000007"
-    with take(folder, here()), pytest.raises(BatchClaimed) as caught:
+    with take(folder, here()), pytest.raises(LeaseHeldError) as caught:
         take(folder, here())
     assert "`airflow sfevents batches release <consumer> <topic> e1-7`" in str(caught.value)
 
@@ -102,7 +102,7 @@ def test_another_machine_that_beats_is_alive(place: UPath) -> None:
     """A changed heartbeat proves a holder alive before the lease has run out."""
     claimed(place, 1, elsewhere())
     watch = Watch(lambda: durable_files.replace(place / "claims" / "0001.beat", b"8\n"))
-    with pytest.raises(BatchClaimed, match="on worker-2"):
+    with pytest.raises(LeaseHeldError, match="on worker-2"):
         take(place, here(), watch.patience)
     assert watch.now < 1010
 
@@ -111,7 +111,7 @@ def test_another_machine_that_writes_its_first_beat_is_alive(place: UPath) -> No
     """A holder that writes its first heartbeat during the watch is alive."""
     claimed(place, 1, elsewhere(), beat=None)
     watch = Watch(lambda: durable_files.replace(place / "claims" / "0001.beat", b"0\n"))
-    with pytest.raises(BatchClaimed):
+    with pytest.raises(LeaseHeldError):
         take(place, here(), watch.patience)
 
 
@@ -137,7 +137,7 @@ def test_a_holder_that_was_taken_over_finds_out(place: UPath) -> None:
     with take(place, here()) as claim:
         claimed(place, 2, elsewhere())
         with pytest.raises(
-            BatchClaimed,
+            LeaseHeldError,
             match=r"taken over by task load\.fetch of run run-0, .*\(lease 2\).*with lease 1",
         ):
             claim.check()
@@ -255,7 +255,7 @@ def test_a_release_of_an_older_claim_does_not_count(place: UPath) -> None:
             place / "claims" / "0001.done", b"another-token released in good order\n"
         )
         assert leases.may_be_held(place)
-        with pytest.raises(BatchClaimed):
+        with pytest.raises(LeaseHeldError):
             take(place, here())
 
 
@@ -311,7 +311,7 @@ def test_of_two_threads_one_has_the_batch(place: UPath) -> None:
         start.wait(timeout=20)
         try:
             return take(place, here())
-        except BatchClaimed:
+        except LeaseHeldError:
             return None
 
     with ThreadPoolExecutor(4) as threads:

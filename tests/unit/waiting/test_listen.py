@@ -14,7 +14,7 @@ from upath import UPath
 from airflow_provider_sfevents.batches import recovery
 from airflow_provider_sfevents.batches.next_batch import Coming, look
 from airflow_provider_sfevents.batches.position.position_writes import Pin
-from airflow_provider_sfevents.exceptions import ReplayIdRefused
+from airflow_provider_sfevents.exceptions import ReplayIdRefusedError
 from airflow_provider_sfevents.positions.record import Position
 from airflow_provider_sfevents.positions.stores import MappingStore
 from airflow_provider_sfevents.pubsub.bounds import Bounds
@@ -78,7 +78,7 @@ class Service:
     ) -> FetchResult:
         self.asked.append(start.to_text())
         if start == ReplayPoint(self.refuses):
-            raise ReplayIdRefused(f"{start} is refused")
+            raise ReplayIdRefusedError(f"{start} is refused")
         events = 0
         for moment in self.moments:
             if isinstance(moment, str):
@@ -228,7 +228,7 @@ def test_a_refused_anchor_is_left_aside(area: StagingArea) -> None:
     service = Service([Came(1, 1)], refuses="0f")
     assert heard_of(area, service=service).events == 1
     assert service.asked == ["0f", "0a"]
-    with pytest.raises(ReplayIdRefused):
+    with pytest.raises(ReplayIdRefusedError):
         heard_of(area, service=Service([], refuses=replay_id(1).hex()))
 
 

@@ -10,11 +10,11 @@ from hypothesis import given, strategies as st
 
 from airflow_provider_sfevents.exceptions import (
     AuthenticationError,
-    BatchClaimed,
     ConfigurationError,
-    PositionConflict,
-    QuotaExceeded,
-    ReplayIdRefused,
+    LeaseHeldError,
+    PositionConflictError,
+    QuotaExceededError,
+    ReplayIdRefusedError,
     StagingError,
     TopicError,
     TransportError,
@@ -114,10 +114,10 @@ def test_rules_at_their_limits() -> None:
     [
         AuthenticationError("the secret is wrong"),
         TopicError("no such topic"),
-        ReplayIdRefused("expired"),
-        PositionConflict("stale"),
+        ReplayIdRefusedError("expired"),
+        PositionConflictError("stale"),
         ConfigurationError("no connection"),
-        QuotaExceeded("used up"),
+        QuotaExceededError("used up"),
     ],
     ids=lambda error: type(error).__name__,
 )
@@ -135,7 +135,7 @@ def test_what_people_must_mend_is_told_at_once(error: Exception) -> None:
 
 @pytest.mark.parametrize(
     "error",
-    [TransportError("no route"), StagingError("full"), BatchClaimed("taken"), RuntimeError("?")],
+    [TransportError("no route"), StagingError("full"), LeaseHeldError("taken"), RuntimeError("?")],
     ids=lambda error: type(error).__name__,
 )
 def test_what_passes_is_told_when_it_does_not_pass(error: Exception) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.batches.outcome import Empty, Staged
-from airflow_provider_sfevents.exceptions import BatchClaimed
+from airflow_provider_sfevents.exceptions import LeaseHeldError
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from tests.integration.batches.conftest import publish, staged_ids
 from tests.integration.batches.killed import kill_at
@@ -116,7 +116,7 @@ def test_a_task_stages_nothing_once_another_has_written_the_position(
         record = json.loads(consumer.positions["orders"])
         consumer.positions["orders"] = json.dumps(record | {"staging_id": "elsewhere"})
 
-    with at_step(steps.DELIVERED, taken), pytest.raises(BatchClaimed, match="has written it"):
+    with at_step(steps.DELIVERED, taken), pytest.raises(LeaseHeldError, match="has written it"):
         consumer.run_once()
     batch = consumer.topic_folder.batch(consumer.position.epoch, 2)
     assert not batch.parts()

@@ -9,7 +9,7 @@ import pytest
 
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.batches.outcome import Staged
-from airflow_provider_sfevents.exceptions import Stopped
+from airflow_provider_sfevents.exceptions import StoppedError
 from tests.integration.batches.conftest import TOPIC, publish, staged_ids, until
 from tests.integration.batches.managing import (
     NAME,
@@ -56,7 +56,7 @@ async def ended(
         await until(lambda: tries(consumer) > before)
         await asyncio.sleep(0.1)  # usually enough for the refusal to arrive
         stopping.set()
-        with pytest.raises(Stopped) as caught:
+        with pytest.raises(StoppedError) as caught:
             await working
     consumer.timeouts = PATIENT
     return str(caught.value)
@@ -109,7 +109,7 @@ def test_ended_after_the_last_event(bus: Emulator, consumer: ManagedConsumer) ->
 
     async def run() -> None:
         stopping = asyncio.Event()
-        with at_step(steps.MANAGED_COMMIT_NEXT, stopping.set), pytest.raises(Stopped):
+        with at_step(steps.MANAGED_COMMIT_NEXT, stopping.set), pytest.raises(StoppedError):
             await consumer.stage_until(stopping)
 
     asyncio.run(run())

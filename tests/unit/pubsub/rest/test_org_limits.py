@@ -8,7 +8,7 @@ import pytest
 
 from airflow_provider_sfevents.exceptions import (
     ConfigurationError,
-    QuotaExceeded,
+    QuotaExceededError,
     TransportError,
 )
 from airflow_provider_sfevents.pubsub.rest.org_limits import (
@@ -55,7 +55,7 @@ def test_enough_is_left(deliveries: int, least: int) -> None:
 def test_too_few_are_left() -> None:
     """The error names the remaining deliveries, the maximum, and that events stay on the bus."""
     with pytest.raises(
-        QuotaExceeded, match=r"has 9 of 25000 deliveries left.*min_allowance=10.*72 hours"
+        QuotaExceededError, match=r"has 9 of 25000 deliveries left.*min_allowance=10.*72 hours"
     ):
         check_allowance(left(9), 10)
 

@@ -9,7 +9,7 @@ import pytest
 from airflow_provider_sfevents.exceptions import (
     AuthenticationError,
     ConfigurationError,
-    QuotaExceeded,
+    QuotaExceededError,
     TransportError,
 )
 from airflow_provider_sfevents.pubsub.rest.rest_errors import rest_error
@@ -25,7 +25,7 @@ from airflow_provider_sfevents.pubsub.rest.rest_errors import rest_error
         (400, "INVALIDENTITY", ConfigurationError, "read_by='rest'"),
         (400, "SOMETHING_NEW", ConfigurationError, "Check the object's name"),
         (401, "INVALID_SESSION_ID", AuthenticationError, "scope `api`"),
-        (403, "REQUEST_LIMIT_EXCEEDED", QuotaExceeded, "24 hours"),
+        (403, "REQUEST_LIMIT_EXCEEDED", QuotaExceededError, "24 hours"),
         (503, "SERVER_UNAVAILABLE", TransportError, "Try again later"),
         (400, "QUERY_TIMEOUT", TransportError, "Try again later"),
     ],

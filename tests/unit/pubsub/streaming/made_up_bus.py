@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.exceptions import ReplayIdRefused
+from airflow_provider_sfevents.exceptions import ReplayIdRefusedError
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb2
 from airflow_provider_sfevents.pubsub.bounds import Bounds, StagedProgress
 from airflow_provider_sfevents.pubsub.clock import Clock
@@ -129,7 +129,7 @@ class MadeUpStream:
         self.most_owed = max(self.most_owed, self.credit + events)
         self.credit = min(100, self.credit + events)
         if self.start in self._bus.forgotten:
-            self.fail(ReplayIdRefused(f"{self.start} is not known"))
+            self.fail(ReplayIdRefusedError(f"{self.start} is not known"))
         self.feed()
 
     def feed(self) -> None:

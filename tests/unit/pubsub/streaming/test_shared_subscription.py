@@ -9,7 +9,7 @@ import pytest
 
 from airflow_provider_sfevents.exceptions import (
     AuthenticationError,
-    ReplayIdRefused,
+    ReplayIdRefusedError,
     TransportError,
 )
 from airflow_provider_sfevents.pubsub.streaming.subscribe_call import StreamEndedError
@@ -309,7 +309,7 @@ def test_another_ones_refused_replay_id_is_not_ours() -> None:
         bus.forgotten.add(old)
         refused = waits.begin(old, 1, also=(event_id(1),))
         well = waits.begin(new, 1, also=(event_id(1),))
-        with pytest.raises(ReplayIdRefused):
+        with pytest.raises(ReplayIdRefusedError):
             await refused.task
         await settle()
         bus.publish(1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_sfevents.exceptions import ReplayIdRefused, TransportError
+from airflow_provider_sfevents.exceptions import ReplayIdRefusedError, TransportError
 from airflow_provider_sfevents.pubsub.streaming.stream_position import (
     JoinRequest,
     StreamPosition,
@@ -130,7 +130,7 @@ def test_news_are_what_the_service_said() -> None:
 
 def test_only_ones_own_refused_replay_id_is_refused() -> None:
     """A refused replay id ends the member that continues from it; any other error ends all."""
-    refused = ReplayIdRefused("not known")
+    refused = ReplayIdRefusedError("not known")
     assert ends_member(refused, ReplayPoint("0a"), ReplayPoint("0a"))
     assert not ends_member(refused, ReplayPoint("0a"), ReplayPoint("0b"))
     assert ends_member(TransportError("it broke"), ReplayPoint("0a"), ReplayPoint("0b"))

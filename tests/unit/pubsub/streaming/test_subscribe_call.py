@@ -9,7 +9,7 @@ import grpc
 import grpc.aio
 import pytest
 
-from airflow_provider_sfevents.exceptions import QuotaExceeded, SfEventsError, TransportError
+from airflow_provider_sfevents.exceptions import QuotaExceededError, SfEventsError, TransportError
 from airflow_provider_sfevents.proto.pubsub_api_pb2 import FetchResponse
 from airflow_provider_sfevents.pubsub.auth.secret import NO_SECRET
 from airflow_provider_sfevents.pubsub.clock import Clock
@@ -103,7 +103,7 @@ async def end_of(call: EndedCall) -> SfEventsError:
 def test_a_write_that_meets_the_end_hides_nothing(call: EndedCall) -> None:
     """The service's status counts, whether it came before or after the write's own."""
     error = asyncio.run(end_of(call))
-    assert type(error) is QuotaExceeded
+    assert type(error) is QuotaExceededError
     assert "(subscription.limit.exceeded, rpc id r-9)" in str(error)
 
 

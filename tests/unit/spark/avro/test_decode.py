@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_sfevents.spark.avro.decode import Decoder, Undecodable
+from airflow_provider_sfevents.spark.avro.decode import Decoder, UndecodableError
 from tests.unit.spark.conftest import encode
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def test_a_corrupt_payload_has_a_reason(
     order_schema: str, order: Callable[..., bytes], spoil: Callable[[bytes], bytes], reason: str
 ) -> None:
     """Whatever is wrong with the bytes is that event's matter, and is said."""
-    with pytest.raises(Undecodable, match=reason):
+    with pytest.raises(UndecodableError, match=reason):
         Decoder(order_schema).decode(spoil(order()))
 
 
@@ -80,7 +80,7 @@ def test_an_enum_symbol_beyond_the_schema_is_undecodable(
     payload = account()
     at = payload.index(b"001A") + 5  # after the record ids: the text and the end of its array
 
-    with pytest.raises(Undecodable, match="enum symbol"):
+    with pytest.raises(UndecodableError, match="enum symbol"):
         Decoder(account_schema).decode(payload[:at] + b"\x14" + payload[at + 1 :])
 
 
@@ -156,7 +156,7 @@ def test_a_bit_beyond_the_schema_is_undecodable(
     account_schema: str, account: Callable[..., bytes], bitmap: str
 ) -> None:
     """A bitmap that does not fit the schema means that it is not this event's schema."""
-    with pytest.raises(Undecodable, match="changedFields: "):
+    with pytest.raises(UndecodableError, match="changedFields: "):
         Decoder(account_schema).decode(account(changedFields=[bitmap]))
 
 
@@ -179,7 +179,7 @@ def test_reasons_are_short_whatever_the_payload() -> None:
         "fields": [{"name": "A", "type": {"type": "array", "items": "string"}}],
     }
 
-    with pytest.raises(Undecodable) as caught:
+    with pytest.raises(UndecodableError) as caught:
         Decoder(json.dumps(schema)).decode(b"\x02" + b"\xff" * 100_000)
 
     assert len(str(caught.value)) <= 500

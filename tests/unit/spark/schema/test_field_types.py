@@ -8,7 +8,7 @@ import pytest
 
 from airflow_provider_sfevents.spark.schema.field_types import (
     FieldType,
-    Untypeable,
+    UntypeableError,
     event_type,
     quoted,
     record_fields,
@@ -123,13 +123,13 @@ def test_the_text_of_a_name_gets_another_name_where_the_record_has_one_like_it()
 
 def test_names_that_differ_only_in_case_are_refused() -> None:
     """SQL engines take them for one column."""
-    with pytest.raises(Untypeable, match="Foo__c and foo__c differ only in case"):
+    with pytest.raises(UntypeableError, match="Foo__c and foo__c differ only in case"):
         record_fields(record({"name": "Foo__c", "type": "int"}, {"name": "foo__c", "type": "int"}))
 
 
 def test_a_record_that_contains_itself_is_refused() -> None:
     """It has no column type."""
-    with pytest.raises(Untypeable, match="contains itself"):
+    with pytest.raises(UntypeableError, match="contains itself"):
         record_fields(record({"name": "Next", "type": ["null", "X__e"]}))
 
 
