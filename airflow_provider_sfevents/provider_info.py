@@ -37,7 +37,7 @@ def get_provider_info() -> dict[str, Any]:
         "operators": [
             _modules(
                 "airflow_provider_sfevents.operators.sfevents",
-                "airflow_provider_sfevents.operators.resolve",
+                "airflow_provider_sfevents.operators.entity_snapshot",
                 "airflow_provider_sfevents.operators.maintain",
                 "airflow_provider_sfevents.operators.publish",
             )

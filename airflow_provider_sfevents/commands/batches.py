@@ -20,7 +20,7 @@ from airflow_provider_sfevents.commands.output import (
 from airflow_provider_sfevents.commands.position import foresee
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.hooks.places import put_job, staging_root
+from airflow_provider_sfevents.hooks.staging_access import put_job, staging_root
 from airflow_provider_sfevents.staging import leases
 from airflow_provider_sfevents.staging.lease_holder import Verdict
 from airflow_provider_sfevents.staging.storage.staging_location import spark_url

@@ -13,8 +13,8 @@ from airflow_provider_sfevents.commands.output import invocation
 from airflow_provider_sfevents.commands.staged_batches import look
 from airflow_provider_sfevents.commands.stores import only_org, open_row, orgs_in
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.hooks.places import staging_root
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
+from airflow_provider_sfevents.hooks.staging_access import staging_root
 from airflow_provider_sfevents.positions.record import VERSION, Position
 from airflow_provider_sfevents.pubsub.topic_names import check_topic
 from airflow_provider_sfevents.staging import layout

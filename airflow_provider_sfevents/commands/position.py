@@ -43,8 +43,8 @@ from airflow_provider_sfevents.commands.output import (
 )
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import ConfigurationError, LeaseHeldError
-from airflow_provider_sfevents.hooks.places import staging_root
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
+from airflow_provider_sfevents.hooks.staging_access import staging_root
 from airflow_provider_sfevents.positions import record, stores
 from airflow_provider_sfevents.replay_point import ReplayPoint
 from airflow_provider_sfevents.staging.area import StagingArea

@@ -27,7 +27,8 @@ def modes_of(mode: str, group: str) -> file_modes.Modes:
     """Return the modes for the values of both settings; raises as `configured_modes`."""
     if mode not in file_modes.NAMES:
         raise ConfigurationError(
-            f"{file_modes.OPTION} = {mode} is none of {', '.join(file_modes.NAMES)}. Set one of these."
+            f"{file_modes.OPTION} = {mode} is none of {', '.join(file_modes.NAMES)}. Set one of "
+            "these."
         )
     if mode != "group":
         if group:

@@ -15,11 +15,11 @@ from airflow_provider_sfevents.batches.commit import COMMIT_SECONDS
 from airflow_provider_sfevents.batches.position.replay_fallback import check_choice
 from airflow_provider_sfevents.batches.stage import stage_batch
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.hooks.places import open_staging
-from airflow_provider_sfevents.hooks.reading import ReadsTopic
 from airflow_provider_sfevents.hooks.run import checked_consumer, refuse_repeated_topics
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
+from airflow_provider_sfevents.hooks.staging_access import open_staging
 from airflow_provider_sfevents.hooks.task_thread import run_async
+from airflow_provider_sfevents.hooks.topic_arguments import ReadsTopic
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.rest.org_limits import check_least
 

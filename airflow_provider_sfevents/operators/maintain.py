@@ -1,4 +1,4 @@
-"""Upkeep of event tables and current-state tables: compaction, expiry of old versions, removal of unneeded files."""
+"""`SfEventsMaintainOperator`: compact tables, expire old versions, remove unneeded files."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from typing_extensions import override
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, StagingError
-from airflow_provider_sfevents.hooks.places import open_staging, put_job
 from airflow_provider_sfevents.hooks.run import is_template
-from airflow_provider_sfevents.operators import landing
+from airflow_provider_sfevents.hooks.staging_access import open_staging, put_job
+from airflow_provider_sfevents.operators import spark_submission
 from airflow_provider_sfevents.operators.job_options import options_of, sample_of
-from airflow_provider_sfevents.operators.probing import ensure_spark_can_open
+from airflow_provider_sfevents.operators.staging_probe import ensure_spark_can_open
 from airflow_provider_sfevents.spark.options import arguments_of
 from airflow_provider_sfevents.spark.upkeep.plan import UpkeepOptions
 from airflow_provider_sfevents.staging import layout
@@ -29,25 +29,33 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.hooks.task_thread import Stopping
 
 
-class SfEventsMaintainOperator(landing.SubmitsToSpark, SparkSubmitOperator):
-    """Compact tables that landings and applies write, expire their old versions, and remove files that no version needs.
+class SfEventsMaintainOperator(spark_submission.SubmitsToSpark, SparkSubmitOperator):
+    """Compact event and current-state tables, expire old versions, remove unneeded files.
 
-    By default a dry run: the task reports what it would do and save, and changes nothing. It may run beside the tasks that write the tables, and a run
-    that was killed is completed by the next one. No row of an event table is removed; of current state, tombstones that no late event can need.
+    By default a dry run: the task reports its effects and changes nothing. It may run beside tasks
+    that write the tables. The next run completes one that was killed. No row of an event table is
+    removed; of current-state tables, only tombstones that no late event can need.
 
-    A `SparkSubmitOperator`: every argument of it works, but `conn_id` and `application`.
+    A `SparkSubmitOperator`: every argument of it works, except `conn_id` and `application`.
 
-    Result: `dry_run`; sums over all tables of `files`, `size` (bytes), `files_after`, `expired`, `removed_files`, `removed_size` and `tombstones`;
-    `skipped` (tables that other jobs kept committing to); and `tables`, the same for each table.
+    Result:
 
-    :param table: root URL or namespace of the event tables, as `SfEventsToSparkOperator` has it. (templated)
-    :param current_state: likewise, of the current-state tables. One of the two has to be given. (templated)
+    - `dry_run`.
+    - Sums over all tables: `files`, `size` (bytes), `files_after`, `expired`, `removed_files`,
+      `removed_size`, `tombstones`.
+    - `skipped`: tables that other jobs kept committing to.
+    - `tables`: the same values for each table.
+
+    :param table: root URL or namespace of the event tables, as for `SfEventsToSparkOperator`.
+        (templated)
+    :param current_state: root URL or namespace of the current-state tables. At least one of the two
+        has to be given. (templated)
     :param table_format: `delta` or `iceberg`.
-    :param keep_hours: versions of a table younger than this stay readable, with their files. At least 24, and longer than the longest query and the
-        longest landing with its retries.
+    :param keep_hours: versions of a table younger than this stay readable, with their files. At
+        least 24, and longer than the longest query and the longest landing with its retries.
     :param dry_run: report, and change nothing. (templated)
-    :param staging: as `SfEventsToSparkOperator` has it: for the job and its report. (templated)
-    :param staging_shared: likewise.
+    :param staging: as for `SfEventsToSparkOperator`; for the job and its report. (templated)
+    :param staging_shared: as for `SfEventsToSparkOperator`.
     :param spark_conn_id: connection of type `spark`; it has to exist.
     """
 
@@ -59,7 +67,7 @@ class SfEventsMaintainOperator(landing.SubmitsToSpark, SparkSubmitOperator):
         "staging",
     )
 
-    # What SparkSubmitOperator makes of its arguments.
+    # Attributes that SparkSubmitOperator sets.
     application: str
     application_args: list[Any] | None
     conf: dict[Any, Any] | None
@@ -95,13 +103,13 @@ class SfEventsMaintainOperator(landing.SubmitsToSpark, SparkSubmitOperator):
         return self.run_stoppable(context, lambda stopping: self._run(context, stopping))
 
     def _run(self, context: Context, stopping: Stopping) -> dict[str, Any]:
-        submission = landing.plan(self, self.staging, shared=self.staging_shared)
+        submission = spark_submission.plan(self, self.staging, shared=self.staging_shared)
         ensure_spark_can_open(self, submission, self.staging, context, stopping)
         root = open_staging(self.staging, self.executor).root
         job = put_job(submission.job_root(self.staging), "maintain")
         report = root / layout.UPKEEP / f"{uuid4().hex}.json"
-        landing.forget_other_jobs(context, self.external_id_key, report.name, again=False)
-        landing.aim(self, submission, job, self._arguments(spark_url(report)), 0)
+        spark_submission.forget_other_jobs(context, self.external_id_key, report.name, again=False)
+        spark_submission.aim(self, submission, job, self._arguments(spark_url(report)), 0)
         try:
             self.submit_to_spark(context, submission, stopping)
             told = durable_files.read(report)
@@ -109,7 +117,8 @@ class SfEventsMaintainOperator(landing.SubmitsToSpark, SparkSubmitOperator):
             durable_files.remove(report)
         if told is None:
             raise StagingError(
-                f"The Spark job ended, but there is no report of it at {report}. Run the task again; it goes on where it ended."
+                f"The Spark job ended without a report at {report}. Run the task again; it "
+                "continues with the tables that are left."
             )
         found: dict[str, Any] = json.loads(told)
         return found
@@ -120,10 +129,14 @@ class SfEventsMaintainOperator(landing.SubmitsToSpark, SparkSubmitOperator):
         return arguments_of(options_of(UpkeepOptions, self, dry_run=dry_run, report=report))
 
     def _check(self) -> None:
-        """:raises ConfigurationError: for arguments that cannot work, when the DAG is parsed."""
+        """Check the arguments when the DAG is parsed.
+
+        :raises ConfigurationError: one is wrong.
+        """
         if self.application:
             raise ConfigurationError(
-                f"application={self.application!r} has no use here: the job is that of this package. Leave it out."
+                f"application={self.application!r} has no effect here: the job is that of this "
+                "package. Leave it out."
             )
         locations = {
             name: sample_of(location)
@@ -136,11 +149,12 @@ class SfEventsMaintainOperator(landing.SubmitsToSpark, SparkSubmitOperator):
 
 
 def is_dry(given: Any) -> bool:
-    """Whether a run is to change nothing; a rendered template is text.
+    """Return the value of `dry_run`, which is text if it was a template.
 
-    :raises ConfigurationError: neither yes nor no.
+    :raises ConfigurationError: it is neither true nor false.
     """
     known = {"true": True, "false": False}
-    if str(given).strip().lower() not in known:
-        raise ConfigurationError(f"dry_run={given!r} is neither true nor false.")
-    return known[str(given).strip().lower()]
+    text = str(given).strip().lower()
+    if text not in known:
+        raise ConfigurationError(f"dry_run={given!r} is neither true nor false; give one of them.")
+    return known[text]

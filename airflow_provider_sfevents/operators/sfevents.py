@@ -21,16 +21,16 @@ from airflow_provider_sfevents.batches.commit import (
 )
 from airflow_provider_sfevents.batches.open_transaction import Settling, require_settled
 from airflow_provider_sfevents.batches.outcome import Empty, Staged, result
-from airflow_provider_sfevents.hooks.places import (
+from airflow_provider_sfevents.hooks.run import describe_run, position_tasks
+from airflow_provider_sfevents.hooks.staging_access import (
     open_batch,
     open_staging,
     put_job,
     staging_root,
     writing_state,
 )
-from airflow_provider_sfevents.hooks.run import describe_run, position_tasks
 from airflow_provider_sfevents.hooks.stoppable import StoppableTask
-from airflow_provider_sfevents.operators import landing
+from airflow_provider_sfevents.operators import spark_submission
 from airflow_provider_sfevents.operators.ending import (
     commit,
     require_committed,
@@ -43,7 +43,7 @@ from airflow_provider_sfevents.operators.job_options import (
     check_landing_task,
     landing_options,
 )
-from airflow_provider_sfevents.operators.probing import ensure_spark_can_open
+from airflow_provider_sfevents.operators.staging_probe import ensure_spark_can_open
 from airflow_provider_sfevents.positions.store_choice import open_store
 from airflow_provider_sfevents.spark.options import arguments_of
 from airflow_provider_sfevents.staging.storage.staging_location import spark_url
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.staging.manifest import Manifest
 
 
-class SfEventsToSparkOperator(landing.SubmitsToSpark, FetchesBatch, SparkSubmitOperator):
+class SfEventsToSparkOperator(spark_submission.SubmitsToSpark, FetchesBatch, SparkSubmitOperator):
     """Fetch the events after the position, land them with Spark, move the position.
 
     A `SparkSubmitOperator`: every argument, template field and deploy mode of it works, except
@@ -169,7 +169,7 @@ class SfEventsToSparkOperator(landing.SubmitsToSpark, FetchesBatch, SparkSubmitO
         return self.run_stoppable(context, lambda stopping: self._run(context, stopping))
 
     def _run(self, context: Context, stopping: Stopping) -> dict[str, Any]:
-        submission = landing.plan(self, self.staging, shared=self.staging_shared)
+        submission = spark_submission.plan(self, self.staging, shared=self.staging_shared)
         ensure_spark_can_open(self, submission, self.staging, context, stopping)
         with self.staged_batch(context, stopping) as staged:
             if isinstance(staged, Empty):
@@ -192,13 +192,13 @@ class SfEventsToSparkOperator(landing.SubmitsToSpark, FetchesBatch, SparkSubmitO
     def _land(
         self,
         staged: Staged,
-        submission: landing.Submission,
+        submission: spark_submission.Submission,
         context: Context,
         stopping: Stopping,
     ) -> None:
         """Start Spark on the batch; safe while the Spark job of an earlier try still runs."""
         check_before_landing(staged)
-        landing.forget_other_jobs(
+        spark_submission.forget_other_jobs(
             context, self.external_id_key, staged.manifest.batch_id, again=staged.again
         )
         self._submit(staged.manifest, staged.folder.manifest_url, submission, context, stopping)
@@ -206,7 +206,7 @@ class SfEventsToSparkOperator(landing.SubmitsToSpark, FetchesBatch, SparkSubmitO
     def _settle(
         self,
         settling: Settling,
-        submission: landing.Submission,
+        submission: spark_submission.Submission,
         context: Context,
         stopping: Stopping,
     ) -> None:
@@ -217,7 +217,7 @@ class SfEventsToSparkOperator(landing.SubmitsToSpark, FetchesBatch, SparkSubmitO
         manifest, folder = settling.manifest, settling.folder
         self.log.info("No newer events: applying the open transaction of %s.", manifest.batch_id)
         settled = f"{manifest.batch_id}, settled"
-        landing.forget_other_jobs(context, self.external_id_key, settled, again=False)
+        spark_submission.forget_other_jobs(context, self.external_id_key, settled, again=False)
         self._submit(manifest, folder.manifest_url, submission, context, stopping, settle=True)
         require_settled(manifest, folder.read_receipt(), folder.url)
 
@@ -225,7 +225,7 @@ class SfEventsToSparkOperator(landing.SubmitsToSpark, FetchesBatch, SparkSubmitO
         self,
         manifest: Manifest,
         url: str,
-        submission: landing.Submission,
+        submission: spark_submission.Submission,
         context: Context,
         stopping: Stopping,
         *,
@@ -235,7 +235,7 @@ class SfEventsToSparkOperator(landing.SubmitsToSpark, FetchesBatch, SparkSubmitO
         job = put_job(root, "apply" if self.current_state else "land")
         users = bool(self.application)
         arguments = ["--manifest", spark_url(url)] if users else self._arguments(url, settle=settle)
-        landing.aim(self, submission, job, arguments, None if users else manifest.events)
+        spark_submission.aim(self, submission, job, arguments, None if users else manifest.events)
         with self._alone(context):
             steps.reached(steps.SPARK_NEXT, manifest.batch_id)
             self.submit_to_spark(context, submission, stopping)

@@ -17,11 +17,11 @@ from airflow_provider_sfevents.batches.position.replay_fallback import check_cho
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import ConfigurationError, LeaseHeldError
 from airflow_provider_sfevents.hooks.failures import airflow_failures
-from airflow_provider_sfevents.hooks.places import open_staging
-from airflow_provider_sfevents.hooks.reading import ReadsTopic
 from airflow_provider_sfevents.hooks.run import checked_consumer, describe_run
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
+from airflow_provider_sfevents.hooks.staging_access import open_staging
 from airflow_provider_sfevents.hooks.task_thread import run_async, run_async_in_thread
+from airflow_provider_sfevents.hooks.topic_arguments import ReadsTopic
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.rest.org_limits import check_least
 from airflow_provider_sfevents.replay_point import LATEST

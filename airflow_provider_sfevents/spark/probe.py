@@ -1,7 +1,7 @@
 """Spark job that reads one file of the staging area as the landing job would, and says how it went.
 
 It runs once for each way of submitting, before the first delivery, where Spark may run as another
-user than the worker (`operators/probing.py`).
+user than the worker (`operators/staging_probe.py`).
 """
 
 from __future__ import annotations

@@ -30,8 +30,8 @@ from airflow_provider_sfevents.exceptions import (
     TransportError,
 )
 from airflow_provider_sfevents.hooks.failures import NEVER_RETRIED
-from airflow_provider_sfevents.hooks.places import staging_root
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
+from airflow_provider_sfevents.hooks.staging_access import staging_root
 from airflow_provider_sfevents.positions.store_choice import open_store
 from airflow_provider_sfevents.pubsub.shared_clients import shared_client
 from airflow_provider_sfevents.staging.area import StagingArea

@@ -31,7 +31,7 @@ pytestmark = [
     pytest.mark.timeout(3600),
 ]
 
-FOLLOW, RESOLVE = "salesforce_records", "salesforce_records_resolve"
+FOLLOW, RESOLVE = "salesforce_records", "salesforce_records_snapshot"
 UPKEEP = "salesforce_records_upkeep"
 OBJECTS = ("Account", "Contact", "Opportunity")
 TOPIC = "/data/ChangeEvents"

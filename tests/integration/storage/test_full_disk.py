@@ -9,7 +9,7 @@ from airflow.sdk import ObjectStoragePath
 from upath import UPath
 
 from airflow_provider_sfevents.exceptions import StagingError
-from airflow_provider_sfevents.hooks.places import put_job
+from airflow_provider_sfevents.hooks.staging_access import put_job
 from tests.integration.batches.conftest import publish
 from tests.integration.storage.world import World
 

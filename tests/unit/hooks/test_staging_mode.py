@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.hooks.places import open_staging, staging_root
+from airflow_provider_sfevents.hooks.staging_access import open_staging, staging_root
 from airflow_provider_sfevents.hooks.staging_mode import modes_of
 from airflow_provider_sfevents.staging.storage import file_modes
 

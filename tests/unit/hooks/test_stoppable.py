@@ -16,8 +16,8 @@ from airflow.sdk.execution_time.comms import CommsDecoder
 from typing_extensions import override
 
 from airflow_provider_sfevents.hooks.stoppable import StoppableTask
+from airflow_provider_sfevents.operators.entity_snapshot import SfEventsEntitySnapshotOperator
 from airflow_provider_sfevents.operators.publish import SfEventsPublishOperator
-from airflow_provider_sfevents.operators.resolve import SfEventsResolveOperator
 from airflow_provider_sfevents.operators.sfevents import (
     SfEventsCommitOperator,
     SfEventsFetchOperator,
@@ -38,7 +38,7 @@ TASKS: list[Callable[[], Any]] = [
     lambda: SfEventsCommitOperator(task_id="commit", batch={}),
     lambda: SfEventsSensor(task_id="wait", topic=TOPIC),
     lambda: SfEventsPublishOperator(task_id="publish", topic=TOPIC, records=[{"A__c": 1}]),
-    lambda: SfEventsResolveOperator(
+    lambda: SfEventsEntitySnapshotOperator(
         task_id="read", entity="Account", current_state="lake.org", table_format="delta"
     ),
 ]

@@ -14,8 +14,8 @@ import pytest
 from airflow.providers.apache.spark.hooks import spark_submit
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.hooks.places import Job, put_job, staging_root
-from airflow_provider_sfevents.operators import landing
+from airflow_provider_sfevents.hooks.staging_access import Job, put_job, staging_root
+from airflow_provider_sfevents.operators import spark_submission
 from airflow_provider_sfevents.operators.sfevents import SfEventsToSparkOperator
 
 BESIDE_PYTHON = str(Path(sys.executable).parent)
@@ -46,8 +46,8 @@ class Connected:
     def command(self, **arguments: Any) -> list[str]:
         """The command that would be started, from the program's name on."""
         task = self.task(**arguments)
-        submission = landing.plan(task, "file:///mnt/shared", shared=True)
-        landing.aim(task, submission, JOB, OURS, 1_000_000)
+        submission = spark_submission.plan(task, "file:///mnt/shared", shared=True)
+        spark_submission.aim(task, submission, JOB, OURS, 1_000_000)
         with submission.environment():
             command = task._get_hook()._build_spark_submit_command(task.application)
         return [str(word) for word in command]
@@ -192,7 +192,7 @@ def test_refused_before_anything_is_fetched(
     """Settings that Airflow would refuse after staging are refused before the fetch."""
     spark.to(host, **extra, **{"deploy-mode": "cluster"})
     with pytest.raises(ConfigurationError, match=said):
-        landing.plan(spark.task(**arguments), "file:///mnt/shared", shared=True)
+        spark_submission.plan(spark.task(**arguments), "file:///mnt/shared", shared=True)
 
 
 def test_without_a_client_for_kubernetes(spark: Connected, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,7 +200,7 @@ def test_without_a_client_for_kubernetes(spark: Connected, monkeypatch: pytest.M
     monkeypatch.delattr(spark_submit, "kube_client")
     spark.to("k8s://https://k:443")
     with pytest.raises(ConfigurationError, match="pip install apache-airflow-providers-cncf-ku"):
-        landing.plan(spark.task(), "file:///mnt/shared", shared=True)
+        spark_submission.plan(spark.task(), "file:///mnt/shared", shared=True)
 
 
 def test_secrets_that_would_be_seen_are_warned_of(
@@ -209,6 +209,6 @@ def test_secrets_that_would_be_seen_are_warned_of(
     """A secret that would be visible is named in a warning, without its value."""
     spark.to("yarn", **YARN, **{"deploy-mode": "cluster"})
     task = spark.task(env_vars={"AWS_SECRET_ACCESS_KEY": "hush"}, durable=False)
-    landing.plan(task, "file:///mnt/shared", shared=True)
+    spark_submission.plan(task, "file:///mnt/shared", shared=True)
     assert "env_vars names AWS_SECRET_ACCESS_KEY. At yarn Airflow puts" in caplog.text
     assert "hush" not in caplog.text

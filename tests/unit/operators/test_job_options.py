@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.operators.entity_snapshot import SfEventsEntitySnapshotOperator
 from airflow_provider_sfevents.operators.job_options import apply_options, landing_options
 from airflow_provider_sfevents.operators.maintain import SfEventsMaintainOperator
-from airflow_provider_sfevents.operators.resolve import SfEventsResolveOperator
 from airflow_provider_sfevents.operators.sfevents import SfEventsToSparkOperator
 from airflow_provider_sfevents.spark.current_state.current_state_options import ApplyOptions
 from airflow_provider_sfevents.spark.current_state.snapshot.snapshot_options import SnapshotOptions
@@ -33,14 +33,14 @@ def follow(**arguments: Any) -> SfEventsToSparkOperator:
     return SfEventsToSparkOperator(**{**known, **arguments})
 
 
-def resolve(**arguments: Any) -> SfEventsResolveOperator:
+def snapshot(**arguments: Any) -> SfEventsEntitySnapshotOperator:
     known = {
         "task_id": "seed",
         "entity": "Account",
         "current_state": "s3a://lake/org",
         "table_format": "delta",
     }
-    return SfEventsResolveOperator(**{**known, **arguments})
+    return SfEventsEntitySnapshotOperator(**{**known, **arguments})
 
 
 @pytest.mark.parametrize(
@@ -68,10 +68,10 @@ def test_what_cannot_work_is_refused_when_the_dag_is_parsed(
         follow(**arguments)
 
 
-def test_templates_are_judged_by_the_job() -> None:
+def test_templates_are_not_checked_when_the_dag_is_parsed() -> None:
     """A location that is a template is not checked at parse time."""
     follow(topic="/data/{{ params.topic }}", current_state="{{ params.state }}")
-    resolve(entity="{{ params.entity }}", current_state="{{ params.state }}")
+    snapshot(entity="{{ params.entity }}", current_state="{{ params.state }}")
 
 
 def test_the_job_gets_the_options_of_the_task() -> None:
@@ -99,7 +99,7 @@ def test_the_job_gets_the_options_of_the_task() -> None:
     [
         (SfEventsToSparkOperator, LandingOptions),
         (SfEventsToSparkOperator, ApplyOptions),
-        (SfEventsResolveOperator, SnapshotOptions),
+        (SfEventsEntitySnapshotOperator, SnapshotOptions),
         (SfEventsMaintainOperator, UpkeepOptions),
     ],
 )
@@ -125,9 +125,9 @@ def test_arguments_of_operators_have_the_defaults_of_the_options(
         ({"application": "job.py"}, "has no effect here"),
     ],
 )
-def test_a_resolve_that_cannot_work_is_refused_when_the_dag_is_parsed(
+def test_a_snapshot_that_cannot_work_is_refused_when_the_dag_is_parsed(
     arguments: dict[str, Any], said: str
 ) -> None:
-    """A wrong argument of a resolve is refused at parse time, before anything is read."""
+    """A wrong argument of an entity snapshot is an error at parse time, before any read."""
     with pytest.raises(ConfigurationError, match=said):
-        resolve(**arguments)
+        snapshot(**arguments)

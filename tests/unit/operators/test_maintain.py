@@ -1,4 +1,4 @@
-"""Upkeep as a task: refused when the DAG is parsed, and told to the job."""
+"""Upkeep as a task: arguments are checked when the DAG is parsed, and passed to the job."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def maintain(**arguments: Any) -> SfEventsMaintainOperator:
         ({"keep_hours": 23}, "keep_hours=23 is too short.*at least 24"),
         ({"current_state": "s3:lake"}, "neither a URL .* nor a name in a catalog"),
         ({"dry_run": "perhaps"}, "dry_run='perhaps' is neither true nor false"),
-        ({"application": "job.py"}, "has no use here"),
+        ({"application": "job.py"}, "has no effect here"),
     ],
 )
 def test_arguments_that_cannot_work_are_refused_when_the_dag_is_parsed(
@@ -34,13 +34,13 @@ def test_arguments_that_cannot_work_are_refused_when_the_dag_is_parsed(
         maintain(**arguments)
 
 
-def test_a_template_is_judged_when_it_is_rendered() -> None:
-    """Airflow renders a parameter's truth value as text."""
+def test_a_template_is_checked_after_rendering() -> None:
+    """A template is not checked at parse time; its rendered text may be true or false."""
     maintain(table="{{ params.table }}", dry_run="{{ params.dry_run }}")
     assert (is_dry("True"), is_dry(" false "), is_dry(False)) == (True, False, False)
 
 
-def test_the_job_is_told_what_is_not_usual() -> None:
+def test_the_job_gets_options_that_are_not_the_default() -> None:
     """The job gets the options that are not the default; changes need `--no-dry-run`."""
     said = ["--format", "delta", "--report", "file:/report"]
     assert maintain()._arguments("file:/report") == ["--table", "s3a://lake/events", *said]

@@ -1,7 +1,8 @@
-"""Full records from the org into the tables of `salesforce_records`: to fill new ones, and to make marked ones right again.
+"""Entity snapshots for the tables of `salesforce_records`: fill new tables, or correct records.
 
-Started by hand. With `entities` alone every record of these objects is read, by the Bulk API; with `record_ids` too, these records of the one
-object, over REST. What a run of `salesforce_records` is writing meanwhile it waits for, by its retries.
+Started by hand. With `entities` alone every record of these objects is read, by the Bulk API; with
+`record_ids` too, these records of one object, over REST. While a run of `salesforce_records` writes
+the tables, this DAG's tasks wait by their retries.
 """
 
 from __future__ import annotations
@@ -13,22 +14,22 @@ from typing import Any
 
 from airflow.sdk import DAG, Param, task
 
-from airflow_provider_sfevents.operators.resolve import SfEventsResolveOperator
+from airflow_provider_sfevents.operators.entity_snapshot import SfEventsEntitySnapshotOperator
 
 LAKE = os.environ.get("SFEVENTS_LAKE", str(Path.home() / "sfevents_lake"))
-# Paths of Delta's jars, with commas between them. Without, Spark fetches them from Maven Central at the first run.
+# Paths of Delta's jars, separated by commas. Without them, Spark fetches them from Maven Central.
 JARS = os.environ.get("SFEVENTS_LAKE_JARS")
 
 
 @task
 def chosen(params: dict[str, Any]) -> list[dict[str, Any]]:
-    """What each of the tasks reads."""
+    """Arguments of each task."""
     ids = params["record_ids"] or None
     return [{"entity": entity, "record_ids": ids} for entity in params["entities"]]
 
 
 with DAG(
-    "salesforce_records_resolve",
+    "salesforce_records_snapshot",
     schedule=None,
     start_date=datetime(2026, 1, 1, tzinfo=UTC),
     max_active_runs=1,
@@ -39,8 +40,8 @@ with DAG(
     doc_md=__doc__,
     tags=["sfevents"],
 ):
-    SfEventsResolveOperator.partial(
-        task_id="resolve",
+    SfEventsEntitySnapshotOperator.partial(
+        task_id="snapshot",
         current_state=f"{LAKE}/records",
         table_format="delta",
         jars=JARS,

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from airflow_provider_sfevents.operators.probing import is_wanted, reason_of, refusal
+from airflow_provider_sfevents.operators.staging_probe import is_wanted, reason_of, refusal
 from airflow_provider_sfevents.spark.probe import reason_in
 from airflow_provider_sfevents.staging.storage import file_modes
 

@@ -16,7 +16,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException
 from typing_extensions import override
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, StoppedError
-from airflow_provider_sfevents.hooks.places import staging_root
+from airflow_provider_sfevents.hooks.staging_access import staging_root
 from airflow_provider_sfevents.hooks.stoppable import StoppableTask
 from airflow_provider_sfevents.staging.storage.durable_files import is_local
 from airflow_provider_sfevents.staging.storage.staging_location import ensure_spark_can_read
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from airflow.sdk import Context, ObjectStoragePath
 
-    from airflow_provider_sfevents.hooks.places import Job
+    from airflow_provider_sfevents.hooks.staging_access import Job
     from airflow_provider_sfevents.hooks.task_thread import Stopping
 
 log = logging.getLogger(__name__)

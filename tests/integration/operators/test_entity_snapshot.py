@@ -16,8 +16,8 @@ from airflow.sdk.exceptions import (
 
 from airflow_provider_sfevents.emulator import Emulator, Knobs
 from airflow_provider_sfevents.hooks.giving_way import MOST_RESCHEDULES
-from airflow_provider_sfevents.hooks.places import writing_state
-from airflow_provider_sfevents.operators.resolve import SfEventsResolveOperator
+from airflow_provider_sfevents.hooks.staging_access import writing_state
+from airflow_provider_sfevents.operators.entity_snapshot import SfEventsEntitySnapshotOperator
 from airflow_provider_sfevents.staging.manifest import Run
 
 if TYPE_CHECKING:
@@ -86,9 +86,9 @@ def spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Spark:
     return Spark(folder)
 
 
-def resolve(task: Task, **arguments: Any) -> Any:
+def take_snapshot(task: Task, **arguments: Any) -> Any:
     known = {"entity": "Account", "current_state": "/lake/org", "table_format": "delta"}
-    operator, run = task.prepare_alone(SfEventsResolveOperator, **{**known, **arguments})
+    operator, run = task.prepare_alone(SfEventsEntitySnapshotOperator, **{**known, **arguments})
     try:
         return run()
     finally:
@@ -103,7 +103,7 @@ def reads_left(task: Task) -> list[str]:
 
 def test_an_object_is_read_and_handed_to_spark(task: Task, bus: Emulator, spark: Spark) -> None:
     """Spark gets all records, the events' schema and the read's begin; then they are removed."""
-    done = resolve(task)
+    done = take_snapshot(task)
     told = spark.told()
     [(name, text)] = told["read"].items()
     assert (name, text.count("\n")) == ("part-00001.csv", 3)
@@ -113,7 +113,7 @@ def test_an_object_is_read_and_handed_to_spark(task: Task, bus: Emulator, spark:
     assert told["options"]["--read-at"] == done["read_at"]
     assert told["options"]["--records-format"] == "csv"
     assert (done["records"], done["whole"], done["read_by"]) == (2, True, "bulk")
-    assert done["resolved"] == {"replaced": 2, "deleted": 0}
+    assert done["applied"] == {"replaced": 2, "deleted": 0}
     assert reads_left(task) == []
 
 
@@ -121,7 +121,9 @@ def test_single_records_are_read_over_rest(task: Task, bus: Emulator, spark: Spa
     """Missing single records are passed as deleted, and others are not touched."""
     [one, _] = [record["Id"] for record in bus.records("Account")]
     gone = "001000000000999AAA"
-    done = resolve(task, record_ids=[one, gone], deletions="flag", history=True, lacking=["Old__c"])
+    done = take_snapshot(
+        task, record_ids=[one, gone], deletions="flag", history=True, lacking=["Old__c"]
+    )
     told = spark.told()
     [(name, text)] = told["read"].items()
     assert (name, json.loads(text)["Id"]) == ("part-00001.jsonl", one)
@@ -135,7 +137,7 @@ def test_a_job_without_a_report_has_done_nothing(task: Task, bus: Emulator, spar
     """A job without a report fails the task, and the read stays."""
     spark.reports(does=False)
     with pytest.raises(AirflowException, match="so the records may not have been resolved"):
-        resolve(task)
+        take_snapshot(task)
     assert "read.json" in reads_left(task)
 
 
@@ -145,10 +147,10 @@ def test_nothing_is_read_while_somebody_writes_the_tables(
     """While another task writes the tables, the task gives way before reading."""
     with writing_state(task.staging.as_uri(), "/lake/org", Run(dag="following")):
         with pytest.raises(AirflowRescheduleException):
-            resolve(task)
+            take_snapshot(task)
         task.rescheduled = MOST_RESCHEDULES
         with pytest.raises(AirflowException, match=r"being written by .*following") as raised:
-            resolve(task)
+            take_snapshot(task)
     assert not isinstance(raised.value, AirflowFailException)
     assert (spark.told(), reads_left(task)) == (None, [])
 
@@ -168,5 +170,5 @@ def test_a_mistake_is_told_before_anything_is_read(
 ) -> None:
     """A wrong argument fails for good before anything is read."""
     with pytest.raises(AirflowFailException, match=said):
-        resolve(task, **arguments)
+        take_snapshot(task, **arguments)
     assert (spark.told(), reads_left(task)) == (None, [])

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowException
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.hooks.places import open_staging, put_job, staging_root
+from airflow_provider_sfevents.hooks.staging_access import open_staging, put_job, staging_root
 from airflow_provider_sfevents.hooks.staging_mode import GROUP
-from airflow_provider_sfevents.operators import landing
+from airflow_provider_sfevents.operators import spark_submission
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.storage import durable_files, file_modes
 from airflow_provider_sfevents.staging.storage.staging_location import spark_url
@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 def ensure_spark_can_open(
     task: Any,
-    submission: landing.Submission,
+    submission: spark_submission.Submission,
     staging: str | None,
     context: Context,
     stopping: Stopping,
@@ -59,7 +59,7 @@ def ensure_spark_can_open(
     job = put_job(submission.job_root(staging), "probe")
     asking = _asking(task)
     said = ["--probe", spark_url(probe), "--answer", spark_url(answer)]
-    landing.aim(asking, submission, job, said, 1)
+    spark_submission.aim(asking, submission, job, said, 1)
     try:
         task.run_spark(asking, context, submission, stopping)
     except AirflowException:
@@ -94,13 +94,14 @@ def refusal(reason: str, path: str, master: str) -> str:
     """Return the error message, with the remedy."""
     return (
         f"Spark at {master} cannot read {path} ({reason}). Nothing was fetched. With "
-        f"{file_modes.OPTION} = {file_modes.in_use().name} only some users may read staged files: set "
-        f"{file_modes.OPTION} = group, and [sfevents] {GROUP} to a group that has Spark's user and the "
-        "worker's as members; or set inherit. The parent folders have to let Spark's user in, too."
+        f"{file_modes.OPTION} = {file_modes.in_use().name} only some users may read staged files: "
+        f"set {file_modes.OPTION} = group, and [sfevents] {GROUP} to a group that has Spark's user "
+        "and the worker's as members; or set inherit. The parent folders have to let Spark's user "
+        "in, too."
     )
 
 
-def _way(task: Any, submission: landing.Submission) -> str:
+def _way(task: Any, submission: spark_submission.Submission) -> str:
     """Return a name for a way of submitting under the mode in use."""
     way = (submission.master, submission.deploy_mode, task.proxy_user, task.principal)
     return hashlib.sha256(repr((*way, file_modes.in_use())).encode()).hexdigest()[:16]

@@ -14,8 +14,8 @@ import pytest
 from airflow.sdk.exceptions import AirflowException
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.hooks.places import staging_root
-from airflow_provider_sfevents.operators import landing
+from airflow_provider_sfevents.hooks.staging_access import staging_root
+from airflow_provider_sfevents.operators import spark_submission
 from airflow_provider_sfevents.submit.deploy_modes import Way
 
 BESIDE_PYTHON = str(Path(sys.executable).parent)
@@ -39,9 +39,9 @@ def java_only(tmp_path: Path) -> str:
 
 def plan(
     path: str, *, binary: str = "spark-submit", shared: bool = False, **way: Any
-) -> landing.Submission:
+) -> spark_submission.Submission:
     planned = Way(**{"master": "local[2]", "env_vars": {"PATH": path}, **way})
-    return landing.plan_submission(planned, binary, "file:///staging", shared=shared)
+    return spark_submission.plan_submission(planned, binary, "file:///staging", shared=shared)
 
 
 def test_spark_submit_on_the_path_is_taken(java_only: str) -> None:
@@ -136,14 +136,18 @@ def test_a_failing_spark_leaves_no_environment_in_its_frames(java_only: str) -> 
 
 def test_a_users_own_arguments_become_text() -> None:
     """A user's own arguments are converted to text."""
-    assert landing.texts(["--days", 3, Path("x")]) == ["--days", "3", "x"]
-    assert landing.texts(None) == []
+    assert spark_submission.texts(["--days", 3, Path("x")]) == ["--days", "3", "x"]
+    assert spark_submission.texts(None) == []
 
 
 def test_py_files_are_added_to() -> None:
     """The user's own `py_files` come first."""
-    assert landing.joined("mine.zip", "ours.zip") == "mine.zip,ours.zip"
-    assert landing.joined(None, "ours.zip") == landing.joined("", "ours.zip") == "ours.zip"
+    assert spark_submission.joined("mine.zip", "ours.zip") == "mine.zip,ours.zip"
+    assert (
+        spark_submission.joined(None, "ours.zip")
+        == spark_submission.joined("", "ours.zip")
+        == "ours.zip"
+    )
 
 
 @dataclass
@@ -171,17 +175,17 @@ def test_a_kept_spark_job_counts_for_its_batch_only(
     """A kept Spark job of another batch, or of none, is forgotten."""
     state = FakeState({"spark_job_id": "driver-1"})
     if of_batch:
-        state.set(landing.BATCH_KEY, of_batch)
-    landing.forget_other_jobs(of_try(1, state), "spark_job_id", "e-1", again=False)
+        state.set(spark_submission.BATCH_KEY, of_batch)
+    spark_submission.forget_other_jobs(of_try(1, state), "spark_job_id", "e-1", again=False)
     assert state.get("spark_job_id") == job_kept
-    assert state.get(landing.BATCH_KEY) == "e-1"
+    assert state.get(spark_submission.BATCH_KEY) == "e-1"
 
 
 def test_a_batch_that_is_landed_again_gets_a_job_of_its_own() -> None:
     """A rerun does not take the finished job of the first landing for its own."""
     state = FakeState({"spark_job_id": "driver-1"})
-    state.set(landing.BATCH_KEY, "e-1")
-    landing.forget_other_jobs(of_try(3, state), "spark_job_id", "e-1", again=True)
+    state.set(spark_submission.BATCH_KEY, "e-1")
+    spark_submission.forget_other_jobs(of_try(3, state), "spark_job_id", "e-1", again=True)
     assert state.get("spark_job_id") is None
 
 

@@ -1,4 +1,4 @@
-"""`SfEventsResolveOperator`: an entity snapshot, to fill or repair a current-state table."""
+"""`SfEventsEntitySnapshotOperator`: an entity snapshot, to fill or repair a current-state table."""
 
 from __future__ import annotations
 
@@ -9,17 +9,13 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from typing_extensions import override
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.hooks.places import (
-    open_staging,
-    put_job,
-    writing_state,
-)
 from airflow_provider_sfevents.hooks.run import describe_run, is_template
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
+from airflow_provider_sfevents.hooks.staging_access import open_staging, put_job, writing_state
 from airflow_provider_sfevents.hooks.task_thread import run_async
-from airflow_provider_sfevents.operators import landing
+from airflow_provider_sfevents.operators import spark_submission
 from airflow_provider_sfevents.operators.job_options import options_of, sample_of
-from airflow_provider_sfevents.operators.probing import ensure_spark_can_open
+from airflow_provider_sfevents.operators.staging_probe import ensure_spark_can_open
 from airflow_provider_sfevents.pubsub.rest.entity_snapshot import (
     SnapshotRequest,
     check_entity,
@@ -44,12 +40,12 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.staging.snapshot_files import ReadFolder, ReadManifest
 
 
-class SfEventsResolveOperator(landing.SubmitsToSpark, SparkSubmitOperator):
+class SfEventsEntitySnapshotOperator(spark_submission.SubmitsToSpark, SparkSubmitOperator):
     """Read full records of an object from the org, and correct its current-state table by them.
 
     For the tables that `SfEventsToSparkOperator` writes with `current_state`: fills a new one, and
     clears the entries of its `resync` table. The records are read over REST or the Bulk API with
-    the Salesforce connection's login, streamed into the staging area, and resolved by Spark. A read
+    the Salesforce connection's login, streamed into the staging area, and applied by Spark. A read
     counts only if it is complete; every try reads anew. While another task writes the same tables,
     this task gives way.
 
@@ -62,7 +58,7 @@ class SfEventsResolveOperator(landing.SubmitsToSpark, SparkSubmitOperator):
     - `unseen`: fields that the user cannot read.
     - `records`, `deleted`: number of records that were read, and that were asked for and do not
       exist.
-    - `resolved`: counts: `replaced`, `deleted`, `newer`, `refused`, and the remaining resync
+    - `applied`: counts: `replaced`, `deleted`, `newer`, `refused`, and the remaining resync
       entries.
 
     :param entity: API name of the object: `Account`, `Invoice__c`. Expand over it for several, with
@@ -70,7 +66,7 @@ class SfEventsResolveOperator(landing.SubmitsToSpark, SparkSubmitOperator):
     :param current_state: root URL or namespace of the tables, as for `SfEventsToSparkOperator`.
         (templated)
     :param table_format: `delta` or `iceberg`.
-    :param record_ids: resolve only these records. Default: all; records that the org does not have
+    :param record_ids: read only these records. Default: all; records that the org does not have
         are deleted. (templated)
     :param read_by: `bulk`, `rest`, or `auto`: all records by the Bulk API, single ones over REST.
     :param lacking: fields that the table has and the org no longer has; they become null. Fields
@@ -124,7 +120,7 @@ class SfEventsResolveOperator(landing.SubmitsToSpark, SparkSubmitOperator):
         spark_conn_id: str = "spark_default",
         **kwargs: Any,
     ) -> None:
-        kwargs.setdefault("name", "sfevents-resolve")
+        kwargs.setdefault("name", "sfevents-snapshot")
         super().__init__(**kwargs)
         # SparkSubmitOperator reads `_conn_id`; `self.conn_id` is Salesforce's.
         self._conn_id = spark_conn_id
@@ -149,7 +145,7 @@ class SfEventsResolveOperator(landing.SubmitsToSpark, SparkSubmitOperator):
         return self.run_stoppable(context, lambda stopping: self._run(context, stopping))
 
     def _run(self, context: Context, stopping: Stopping) -> dict[str, Any]:
-        submission = landing.plan(self, self.staging, shared=self.staging_shared)
+        submission = spark_submission.plan(self, self.staging, shared=self.staging_shared)
         ensure_spark_can_open(self, submission, self.staging, context, stopping)
         wanted = SnapshotRequest(
             entity=self.entity, ids=_ids(self.record_ids), read_by=self.read_by
@@ -159,13 +155,17 @@ class SfEventsResolveOperator(landing.SubmitsToSpark, SparkSubmitOperator):
         with writing_state(self.staging, self.current_state, describe_run(context)):
             hook = SfEventsHook(self.conn_id)
             folder, read = run_async(lambda _: hook.read_records(wanted, root), stopping, 0.0)
-            landing.forget_other_jobs(context, self.external_id_key, read.read_id, again=False)
-            landing.aim(self, submission, job, self._arguments(folder, read), read.records or 1)
+            spark_submission.forget_other_jobs(
+                context, self.external_id_key, read.read_id, again=False
+            )
+            spark_submission.aim(
+                self, submission, job, self._arguments(folder, read), read.records or 1
+            )
             self.submit_to_spark(context, submission, stopping)
-        resolved = folder.read_report()
+        applied = folder.read_report()
         folder.remove_up_to_this()
         told = {**asdict(read), "fields": list(read.fields), "unseen": list(read.unseen)}
-        return {**told, "resolved": resolved}
+        return {**told, "applied": applied}
 
     def _arguments(self, folder: ReadFolder, read: ReadManifest) -> list[str]:
         """Return the arguments of `spark/resolve.py`."""
