@@ -20,7 +20,7 @@ from airflow_provider_sfevents.hooks.staging_access import staging_root
 from airflow_provider_sfevents.hooks.stoppable import StoppableTask
 from airflow_provider_sfevents.staging.storage.durable_files import is_local
 from airflow_provider_sfevents.staging.storage.staging_location import ensure_spark_can_read
-from airflow_provider_sfevents.submit import cluster_master, deploy_modes, preflight
+from airflow_provider_sfevents.submit import deploy_modes, preflight
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -239,7 +239,7 @@ def plan_submission(
         None if spark_binary == preflight.SPARK_SUBMIT else spark_binary, environ
     )
     java = preflight.check_java(way.deploy_mode, environ)
-    cluster_master.check_answers(way.master)
+    preflight.check_master_answers(way.master)
     return Submission(
         master=way.master,
         deploy_mode=way.deploy_mode,

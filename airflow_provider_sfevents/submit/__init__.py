@@ -1,1 +1,4 @@
-"""Start of Spark jobs from an Airflow worker: Java, preflight checks, deploy modes, the job's modules. Neither Airflow nor pyspark."""
+"""Start of Spark jobs on a worker: Java, preflight checks, deploy modes, the job's modules.
+
+Nothing here imports Airflow or pyspark.
+"""

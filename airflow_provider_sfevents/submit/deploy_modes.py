@@ -1,7 +1,7 @@
-"""Which ways of submitting can work at all: plain decisions on what the operator and its Spark connection say. No Spark, no I/O.
+"""Check a way of submitting, from the operator's arguments and its Spark connection. No I/O.
 
-What is refused here Spark or Airflow refuses, too, but later: when events have been paid for and staged, or in a driver's log on
-another machine.
+Spark or Airflow would refuse the same, but later: after events were delivered and staged, or in a
+driver's log on another machine.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _ADDRESS = re.compile(r"(?P<host>\[[^\]]+\]|[^:,/\s]+):(?P<port>\d{1,5})")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """How a job is to be submitted.
+    """A way of submitting a job.
 
     :param master: Spark's master URL.
     :param deploy_mode: `client`, `cluster`, or None for Spark's default.
     :param application: the user's own, or empty for the job of this package.
-    :param env_vars: what the user wants in the job's environment; only the names are looked at.
-    :param durable: Airflow shall keep the job's id, for a retry to go on with it.
-    :param yarn_track_via_rm_api: Airflow shall ask YARN's ResourceManager what became of the job.
+    :param env_vars: the user's variables for the job; only their names are read.
+    :param durable: Airflow keeps the job's id, so that a retry continues to wait for it.
+    :param yarn_track_via_rm_api: Airflow asks YARN's ResourceManager for the job's state.
     """
 
     master: str
@@ -62,7 +62,10 @@ class Way:
         return self.master.startswith("k8s://")
 
     def check(self) -> None:
-        """:raises ConfigurationError: this cannot work; the message says what can."""
+        """Check that this way works.
+
+        :raises ConfigurationError: it does not; the message names the remedy.
+        """
         if self.is_standalone:
             master_addresses(self.master)
         if self.deploy_mode != CLUSTER:
@@ -71,34 +74,40 @@ class Way:
             self._check_standalone()
         if self.is_yarn and self.durable and not self.yarn_track_via_rm_api:
             raise ConfigurationError(
-                "On YARN in cluster mode Airflow can go on with a job after a retry (durable=True, the default) only where it may ask the "
-                "ResourceManager: give yarn_track_via_rm_api=True, and the Spark connection the extra "
-                '{"yarn_resourcemanager_webapp_address": "http://<host>:8088"}. Or give durable=False: a retry then submits the job anew, '
-                "which is safe."
+                "On YARN in cluster mode a retry can continue to wait for a job (durable=True, the "
+                "default) only if Airflow can ask the ResourceManager: give "
+                "yarn_track_via_rm_api=True, and the Spark connection the extra "
+                '{"yarn_resourcemanager_webapp_address": "http://<host>:8088"}. Or give '
+                "durable=False: a retry then submits the job anew, which is safe."
             )
 
     def _check_standalone(self) -> None:
         if not self.application or self.application.endswith(".py"):
             raise ConfigurationError(
-                f"deploy_mode is 'cluster' and Spark runs at {self.master}: a standalone cluster runs no Python drivers. Give "
-                "deploy_mode='client' (in the Spark connection: the extra deploy-mode): the driver then runs beside the task, and the "
-                "executors on the cluster all the same."
+                f"deploy_mode is 'cluster' and Spark runs at {self.master}: a standalone cluster "
+                "runs no Python drivers. Give deploy_mode='client' (in the Spark connection: the "
+                "extra deploy-mode): the driver then runs beside the task, and the executors run "
+                "on the cluster."
             )
         if self.env_vars:
             raise ConfigurationError(
-                f"env_vars ({', '.join(sorted(self.env_vars))}) reach no driver on a standalone cluster in cluster mode. Leave them out, "
-                "and set them where the workers are started; or give deploy_mode='client'."
+                f"env_vars ({', '.join(sorted(self.env_vars))}) reach no driver on a standalone "
+                "cluster in cluster mode. Leave them out, and set them where the workers are "
+                "started; or give deploy_mode='client'."
             )
 
     def exposed(self) -> tuple[str, ...]:
-        """Which of `env_vars` look like secrets and would stand on spark-submit's command line, for everybody on the machine to read."""
+        """Names of `env_vars` that look like secrets, and that other users could read.
+
+        On YARN and Kubernetes they are on spark-submit's command line.
+        """
         if not (self.is_yarn or self.is_kubernetes):
             return ()
         return tuple(sorted(name for name in self.env_vars if _SECRET.search(name)))
 
 
 def deploy_mode(connection: str | None, conf: Mapping[str, object]) -> str | None:
-    """The deploy mode that will count: the operator's or its connection's, else the one in `conf`."""
+    """Return the deploy mode of the operator or its connection, otherwise that of `conf`."""
     given = connection or conf.get(_DEPLOY_MODE)
     return str(given) if given else None
 
@@ -106,23 +115,26 @@ def deploy_mode(connection: str | None, conf: Mapping[str, object]) -> str | Non
 def master_addresses(master: str) -> tuple[tuple[str, int], ...]:
     """Hosts and ports of `spark://a:7077,b:7077`.
 
-    :raises ConfigurationError: it is not so spelt.
+    :raises ConfigurationError: it has another form.
     """
     named = master.removeprefix("spark://").split(",")
     found = [_ADDRESS.fullmatch(one.strip()) for one in named]
     addresses = [(one["host"].strip("[]"), int(one["port"])) for one in found if one]
     if len(addresses) < len(named):
         raise ConfigurationError(
-            f"{master} is not the address of a Spark master. Give the Spark connection the host spark://<host> and a port, usually "
-            f"{MASTER_PORT}; several masters as spark://<host>:{MASTER_PORT},<host>:{MASTER_PORT}."
+            f"{master} is not the address of a Spark master. Give the Spark connection the host "
+            f"spark://<host> and a port, usually {MASTER_PORT}; several masters as "
+            f"spark://<host>:{MASTER_PORT},<host>:{MASTER_PORT}."
         )
     return tuple(addresses)
 
 
 def drivers_python(conf: Mapping[str, object], python: str) -> dict[str, str]:
-    """Settings that keep the driver on this machine's Python where `conf` names one for the executors: Spark would take that for both.
+    """Settings for the driver's Python if `conf` names one for the executors only.
 
-    :param python: the driver's, or empty where Spark is to choose.
+    Otherwise Spark would use that one for the driver, too.
+
+    :param python: the driver's; empty if Spark chooses it.
     """
     if not python or _EXECUTORS_PYTHON not in conf or _DRIVERS_PYTHON in conf:
         return {}
@@ -130,7 +142,7 @@ def drivers_python(conf: Mapping[str, object], python: str) -> dict[str, str]:
 
 
 def unresolved_jars(output: str) -> str:
-    """Name the jars that Spark could not fetch, and the remedy; empty where something else ended spark-submit.
+    """Name the jars that Spark could not fetch, and the remedy; empty for another failure.
 
     :param output: last lines of spark-submit's output.
     """
@@ -139,8 +151,10 @@ def unresolved_jars(output: str) -> str:
         return ""
     jars = dict.fromkeys(":".join(one) for one in _ARTIFACT.findall(ended[1]))
     return (
-        f"Spark could not fetch {', '.join(jars)}, which `packages` asks for. "
-        "Check the coordinates, and that this machine reaches Maven Central or a repository named by `repositories`; "
-        "or give the files themselves as `jars`, without `packages`. If the repository is reached, a damaged copy is in the way: remove "
-        "these artifacts from ~/.m2/repository and from the folder ~/.ivy2.* of this user. The log above has what Spark tried."
+        f"Spark could not fetch {', '.join(jars)}, which `packages` asks for. Check the "
+        "coordinates, and that this machine reaches Maven Central or a repository named by "
+        "`repositories`; or "
+        "give the files themselves as `jars`, without `packages`. If the repository is reached, "
+        "there may be a damaged copy: remove these artifacts from ~/.m2/repository and from the "
+        "folder ~/.ivy2.* of this user. The log above shows Spark's attempts."
     )

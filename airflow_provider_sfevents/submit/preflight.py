@@ -1,6 +1,6 @@
-"""What can be known about Spark before an event is paid for: that its two wheels agree, and that spark-submit will start.
+"""Checks before the first delivery: Spark's wheels agree, spark-submit and Java are there.
 
-No pyspark is imported here: an Airflow worker asks, and with wheels that do not agree the import itself may fail.
+Nothing here imports pyspark: with wheels of two versions the import itself may fail.
 """
 
 from __future__ import annotations
@@ -9,30 +9,34 @@ import importlib.metadata
 import importlib.util
 import os
 import shutil
+import socket
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.exceptions import ConfigurationError, TransportError
+from airflow_provider_sfevents.submit.deploy_modes import master_addresses
 from airflow_provider_sfevents.submit.java import find_java
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+ANSWER_SECONDS = 10.0
 SPARK_SUBMIT = "spark-submit"
 _DISTRIBUTION = "airflow-provider-sfevents"
 
-# Measured on two cores: at 336,776 events of 21 fields Java's quick compiler still takes less time in all than the thorough one.
+# Measured on two cores: with 336,776 events of 21 fields a job with Java's quick compiler alone
+# still takes less time than one with the optimising compiler.
 FEW_EVENTS = 300_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launcher:
-    """How to start spark-submit.
+    """Program and environment of spark-submit.
 
-    :param env: what its environment needs on top of the worker's.
-    :param beside_python: it belongs to the Python that runs this, which can therefore run Spark's driver.
+    :param env: variables that it needs in addition to the worker's environment.
+    :param beside_python: it belongs to the Python of this process, so that one can run the driver.
     """
 
     binary: str
@@ -41,9 +45,9 @@ class Launcher:
 
 
 def check_versions(version: Callable[[str], str] = importlib.metadata.version) -> None:
-    """Make sure that `pyspark` and `pyspark-client` are of one version: both install into the same folder.
+    """Check that `pyspark` and `pyspark-client` have the same version.
 
-    This package requires one version of both; if one is upgraded alone, files of one lie over the other's jars.
+    Both install into the same folder. If one is upgraded alone, its files replace the other's.
 
     :raises ConfigurationError: they differ.
     """
@@ -52,14 +56,14 @@ def check_versions(version: Callable[[str], str] = importlib.metadata.version) -
         try:
             found[name] = version(name)
         except importlib.metadata.PackageNotFoundError:
-            return  # one alone cannot disagree
+            return
     if len(set(found.values())) > 1:
         requires = importlib.metadata.requires(_DISTRIBUTION) or []
         pins = " ".join(f"'{one}'" for one in requires if one.startswith("pyspark"))
         raise ConfigurationError(
-            f"pyspark is {found['pyspark']} and pyspark-client is {found['pyspark-client']}, but both install into one folder, so that "
-            "Spark breaks at run time. Install the version that this package requires of both: "
-            f"pip install --force-reinstall --no-deps {pins}."
+            f"pyspark is {found['pyspark']} and pyspark-client is {found['pyspark-client']}, but "
+            "both install into one folder, so that Spark breaks at run time. Install the version "
+            f"that this package requires of both: pip install --force-reinstall --no-deps {pins}."
         )
 
 
@@ -68,9 +72,11 @@ def find_spark_submit(
     environ: Mapping[str, str] | None = None,
     pyspark_folder: Callable[[], Path | None] | None = None,
 ) -> Launcher:
-    """Choose the spark-submit on PATH, else that of the installed pyspark: workers are often started without PATH being set.
+    """Choose the spark-submit on PATH, otherwise that of the installed pyspark.
 
-    :param spark_binary: a name or path the user asked for; then only this one will do.
+    Workers are often started without a PATH.
+
+    :param spark_binary: a name or path that the user gave; then no other one is used.
     :raises ConfigurationError: there is none.
     """
     environ = os.environ if environ is None else environ
@@ -84,8 +90,10 @@ def find_spark_submit(
     bundled = None if folder is None else folder / "bin" / SPARK_SUBMIT
     if spark_binary or folder is None or bundled is None or not bundled.exists():
         raise ConfigurationError(
-            f"{name} was not found on PATH{'' if spark_binary else ', and pyspark is not installed'}. Install it beside Airflow "
-            "(pip install pyspark), or add Spark's bin folder to the worker's PATH, or give its path as spark_binary."
+            f"{name} was not found on PATH"
+            f"{'' if spark_binary else ', and pyspark is not installed'}. Install it beside "
+            "Airflow (pip install pyspark), or add Spark's bin folder to the worker's PATH, or "
+            "give its path as spark_binary."
         )
     env = {"SPARK_HOME": str(folder), **_python(environ)}
     return Launcher(binary=str(bundled), env=env, beside_python=True)
@@ -96,11 +104,12 @@ def check_java(
     environ: Mapping[str, str] | None = None,
     cache: Path | None = None,
 ) -> dict[str, str]:
-    """Make sure that there is a Java for spark-submit itself.
+    """Check that there is a Java for spark-submit itself.
 
-    In cluster mode the driver runs elsewhere, but spark-submit is a Java program all the same.
+    In cluster mode the driver runs elsewhere, but spark-submit is a Java program, too.
 
-    :return: what the environment needs on top of the worker's: `JAVA_HOME` unless it is right already.
+    :return: variables that are needed in addition to the worker's environment: `JAVA_HOME`, unless
+        it has the right value.
     :raises ConfigurationError: there is none that Spark starts on.
     """
     environ = os.environ if environ is None else environ
@@ -112,15 +121,50 @@ def check_java(
     return {} if environ.get("JAVA_HOME") == home else {"JAVA_HOME": home}
 
 
+def check_master_answers(master: str, connect: Callable[[str, int], None] | None = None) -> None:
+    """Check that one of the masters in `spark://a:7077,b:7077` takes connections.
+
+    Spark itself would try for a minute and end with a stack trace. Other kinds of masters are not
+    checked.
+
+    :param connect: opens and closes a connection to a host and port.
+    :raises TransportError: none does.
+    """
+    if not master.startswith("spark://"):
+        return
+    connect = connect or _connect
+    said = []
+    for host, port in master_addresses(master):
+        try:
+            connect(host, port)
+        except OSError as error:
+            said.append(f"{host}:{port}: {error.strerror or error}")
+        else:
+            return
+    raise TransportError(
+        f"Spark's master at {master} does not answer ({'; '.join(said)}). Nothing was fetched. "
+        "Start it, or let the Spark connection name the one that is running; then run the task "
+        "again."
+    )
+
+
+def _connect(host: str, port: int) -> None:
+    with socket.create_connection((host, port), timeout=ANSWER_SECONDS):
+        pass
+
+
 def quick_start(master: str, events: int, conf: Mapping[str, str]) -> dict[str, str]:
-    """Settings with which a local Spark that has little to do starts and ends sooner; none the user has set himself.
+    """Settings that let a local Spark land a small batch sooner; the user's own settings stay.
 
-    Starting is most of what a small batch costs. Java spends nearly half of that time optimising code that will not run long enough
-    to pay it back, and Spark some of it on a web page that nobody will see. Spark also writes and compiles Java for each small step of each
-    query, in each task; where a query has a handful of rows, to go without takes half the time. The larger code cache is what Java has where
-    it optimises fully; without, it drops code of Spark's and compiles it again.
+    1. Most of the time for a small batch is Spark's start. Java spends nearly half of that on
+       optimising code that does not run long enough to pay it back, so it compiles quickly only.
+    2. The web UI of a local job that runs for seconds is not started.
+    3. Spark generates and compiles Java for each query, in each task. For a handful of rows a query
+       without generated code takes half the time.
+    4. The code cache has the size that Java uses with full optimisation. With its default for quick
+       compilation Java would drop code of Spark and compile it again.
 
-    :param conf: what the user asked for.
+    :param conf: the user's settings.
     :return: settings to add to `conf`.
     """
     if not master.startswith("local"):
@@ -135,9 +179,10 @@ def quick_start(master: str, events: int, conf: Mapping[str, str]) -> dict[str, 
 
 
 def locale(environ: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Find what the environment needs so that Java can open files whose names are not plain ASCII.
+    """Return the variables with which Java can open files with names that are not ASCII.
 
-    Without a UTF-8 locale, as in many containers and service units, a JVM reads and writes `?` in place of such letters.
+    Without a UTF-8 locale, as in many containers and service units, a JVM reads and writes `?` in
+    place of other letters.
     """
     environ = os.environ if environ is None else environ
     set_to = next(
@@ -147,7 +192,7 @@ def locale(environ: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def installed_pyspark() -> Path | None:
-    """Folder of the installed pyspark; None where there is only the client, which has no Spark in it, or nothing."""
+    """Folder of the installed pyspark; None without it. `pyspark-client` alone has no Spark."""
     spec = importlib.util.find_spec("pyspark")
     folders = list(spec.submodule_search_locations or ()) if spec else []
     return Path(folders[0]) if folders and (Path(folders[0]) / "jars").is_dir() else None

@@ -155,5 +155,5 @@ def test_the_log_says_what_decodes(spark: Any, caplog: pytest.LogCaptureFixture)
         assert decode_frames.has_accelerator(spark)
 
     assert [record.message for record in caplog.records] == [
-        "Decoding with pyruhvro; fastavro decides what it is not sure of."
+        "Decoding with pyruhvro; fastavro decodes the events that it cannot verify."
     ]

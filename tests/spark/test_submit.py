@@ -131,7 +131,7 @@ def test_an_executor_without_a_wheel_is_one_line(
     (line,) = said(done)
     assert line.startswith("sfevents: Not landed: The executors' Python (")
     assert (
-        "has no fastavro. Compiled wheels do not travel by --py-files: install them on every node"
+        "has no fastavro. --py-files cannot ship compiled wheels: install them on every node"
         in line
     )
     assert "Traceback" not in done.stderr

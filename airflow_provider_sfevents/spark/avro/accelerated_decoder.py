@@ -1,13 +1,15 @@
-"""The same decoding by `pyruhvro`, a compiled Avro-to-Arrow decoder, many times faster; it is an extra (`accelerator`).
+"""Decode payloads with `pyruhvro`, a compiled Avro-to-Arrow decoder; an extra (`accelerator`).
 
-It is trusted with nothing it has not shown:
+It is many times faster than fastavro, and each of its rows is verified:
 
-1. *Proof.* What it decodes is encoded again, and has to give the payload's very bytes. That is cheap, and exact: bytes left over,
-   numbers cut off, a schema that is not the event's all show. Rows that fail it, like rows with a value their column cannot hold,
-   are doubtful, and the reference decoder decides about each.
-2. *Walk.* One payload that it cannot read fails a whole chunk. Then the schema is walked through all payloads of the chunk at once,
-   the reference decides about those it does not lead to their last byte, and the others are decoded again.
-3. *Trial.* The first rows of each schema are decoded by both. Where they differ, the reference does that schema.
+1. *Proof.* The decoded rows are encoded again and must give the payload's bytes. That is cheap and
+   exact: it finds bytes left over, truncated numbers and a wrong schema. Rows that fail the proof,
+   and rows with a value that their column cannot hold, go to the reference decoder.
+2. *Walk.* One payload that it cannot read fails a whole chunk. Then all payloads of the chunk are
+   validated against the schema, the invalid ones go to the reference decoder, and the others are
+   decoded again.
+3. *Trial.* The first rows of each schema are decoded by both. If they differ, the reference decodes
+   that schema.
 """
 
 from __future__ import annotations
@@ -37,11 +39,11 @@ _TRIAL_ROWS = 16
 
 
 class Accelerated:
-    """Decodes whole chunks, and proves each row.
+    """Decoder of whole chunks that verifies each row.
 
-    :param columns: ones that can be made from the schema (`conversion.unfit`).
-    :param module: `pyruhvro`, or what stands for it.
-    :ivar trusted: its first rows were what the reference makes of them, or have not come yet.
+    :param columns: ones that can be made from the schema (`arrow_conversion.unfit`).
+    :param module: `pyruhvro`, or a stand-in.
+    :ivar trusted: its first rows were equal to the reference's, or none have come yet.
     """
 
     def __init__(self, schema_json: str, columns: Sequence[Column], module: Any = None) -> None:
@@ -65,7 +67,8 @@ class Accelerated:
             self.trusted = self._agrees(payloads, decoded)
             if not self.trusted:
                 logger.warning(
-                    "%s decodes events of this schema otherwise than fastavro, which decodes them instead: %s",
+                    "%s and fastavro decode events of this schema differently; fastavro decodes "
+                    "them: %s",
                     ACCELERATOR,
                     self._schema[:200],
                 )
@@ -98,12 +101,11 @@ class Accelerated:
         except BaseException as error:
             if not _is_of_a_chunk(error):
                 raise
-            # Whatever the accelerator makes of some payloads, the reference can tell.
             logger.warning("Decoded a chunk record by record.", exc_info=True)
             return self._reference(payloads)
 
     def _read(self, payloads: Sequence[bytes]) -> pa.RecordBatch | None:
-        """Decode a chunk; None where any of its payloads cannot be."""
+        """Decode a chunk; None if any of its payloads cannot be decoded."""
         try:
             return self._module.deserialize_array([*payloads], self._schema)
         except BaseException as error:
@@ -118,7 +120,11 @@ class Accelerated:
         rows: Sequence[int],
         payloads: Sequence[bytes],
     ) -> Decoded:
-        """:param kept: the payloads that make up the batch, and the rows they are of all."""
+        """Verify the rows of a batch, and let the reference decide about the others.
+
+        :param kept: the payloads of the batch.
+        :param rows: their indexes among all payloads.
+        """
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -126,7 +132,7 @@ class Accelerated:
 
         (encoded,) = self._module.serialize_record_batch(batch, self._schema, 1)
         sure = pc.equal(encoded, pa.array(kept, encoded.type))
-        # Of a row that is not proved, too, anything may be made, as of a doubtful one: it is left out in the end, with them.
+        # A row that is not proved may have any values here; it is left out at the end.
         conversion = Conversion(batch, self._names)
         arrays, times = conversion.columns(self._columns), conversion.times()
         doubtful = conversion.doubtful()
@@ -143,15 +149,15 @@ class Accelerated:
         sure: pa.BooleanArray,
         payloads: Sequence[bytes],
     ) -> Decoded:
-        """Take what is sure, and what the reference makes of the rest.
+        """Keep the verified rows, and add those of the reference for the rest.
 
         :param arrays: columns, and the times.
-        :param rows: which of the payloads each of their values is of.
-        :param sure: of their values, those that are to be taken.
+        :param rows: index of the payload of each value.
+        :param sure: the values that are kept.
         """
         import pyarrow as pa
 
-        # For each payload the place of its values, in these arrays or behind them; -1 where it has none.
+        # For each payload the index of its values, in these arrays or behind them; -1: none.
         places = np.full(len(payloads), -1, np.int64)
         proved = np.flatnonzero(sure.to_numpy(zero_copy_only=False))
         places[np.asarray(rows, np.int64)[proved]] = proved
@@ -175,5 +181,8 @@ class Accelerated:
 
 
 def _is_of_a_chunk(error: BaseException) -> bool:
-    """Whether an error says no more than that some payloads cannot be decoded. A panic is no Exception, and has no public home."""
+    """Return whether an error only says that some payloads cannot be decoded.
+
+    A panic of Rust is no `Exception`, and its class has no public name.
+    """
     return isinstance(error, Exception) or type(error).__name__ == "PanicException"

@@ -1,7 +1,7 @@
-"""Decoded records to Arrow columns, a whole column at a time. No I/O, no Spark; needs pyarrow.
+"""Convert decoded records to Arrow columns, a whole column at a time. No I/O, no Spark.
 
-Building a column from a list costs a fraction of what building rows does. A value that a column cannot hold (an instant in the
-year 58,000) makes the whole column fail; only then are the records looked at one by one.
+Building a column from a list costs a fraction of building rows. A value that a column cannot hold
+(a time in the year 58,000) fails the whole column; only then is each record tried alone.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ARROW = {
     "json": pa.string(),
 }
 
-# Years 1 to 9999 in milliseconds: what Python, pandas and most SQL engines can show.
+# Years 1 to 9999 in milliseconds: the range of Python, pandas and most SQL engines.
 FIRST_INSTANT_MS = -62_135_596_800_000
 LAST_INSTANT_MS = 253_402_300_799_999
 DAY_MS = 86_400_000
@@ -52,14 +52,10 @@ def arrow_type(kind: FieldType) -> pa.DataType:
 def build_columns(
     records: Sequence[dict[str, Any]], columns: Sequence[Column]
 ) -> tuple[list[pa.Array], list[int], dict[int, str]]:
-    """One array per column over the records that fit, their indexes, and the reasons of those that do not."""
+    """Return an array per column, the indexes of records that fit, and reasons of the others."""
     try:
         return [_column(records, column) for column in columns], list(range(len(records))), {}
-    except (
-        ValueError,
-        TypeError,
-        OverflowError,
-    ):  # pyarrow's errors are ValueErrors and TypeErrors
+    except (ValueError, TypeError, OverflowError):  # pyarrow's errors are of these kinds
         reasons = {
             index: reason
             for index, record in enumerate(records)
@@ -75,9 +71,8 @@ def _misfit(record: dict[str, Any], columns: Sequence[Column]) -> str:
         try:
             _column([record], column)
         except (ValueError, TypeError, OverflowError) as error:
-            return f"field {column.field} does not fit its column of type {column.type.sql()}: {error}"[
-                :500
-            ]
+            reason = f"field {column.field} does not fit its column of type {column.type.sql()}"
+            return f"{reason}: {error}"[:500]
     return ""
 
 
@@ -91,7 +86,10 @@ def _array(values: list[Any], kind: FieldType) -> pa.Array:
 
 
 def instants(millis: pa.Array) -> pa.Array:
-    """Timestamps of whole milliseconds since 1970, which must be within `FIRST_INSTANT_MS` and `LAST_INSTANT_MS`."""
+    """Timestamps of milliseconds since 1970.
+
+    The numbers must be within `FIRST_INSTANT_MS` and `LAST_INSTANT_MS`.
+    """
     return millis.cast(pa.timestamp("ms", tz="UTC")).cast(_INSTANT)
 
 
@@ -101,7 +99,9 @@ def clock_texts(millis: pa.Array) -> pa.Array:
 
 
 def fitting_decimal(number: float | Decimal, kind: FieldType) -> Decimal:
-    """Round a number to a decimal's scale, half to even; a double counts as its shortest text, not as the binary fraction behind it.
+    """Round a number to a decimal's scale, half to even.
+
+    A double counts as its shortest text, not as the binary fraction behind it.
 
     :raises ValueError: it has more digits than the decimal, or is not finite.
     """
@@ -161,7 +161,7 @@ def _structs(values: list[Any], kind: FieldType) -> pa.Array:
 
 
 def _nested(values: list[Any], kind: FieldType) -> pa.Array:
-    """Arrays and maps: all items as one column, then cut by offsets."""
+    """Arrays and maps: all items are one column, which is cut by offsets."""
     assert kind.item is not None  # noqa: S101 - for the type checker
     offsets: list[int | None] = []
     keys: list[str] = []
@@ -180,7 +180,7 @@ def _nested(values: list[Any], kind: FieldType) -> pa.Array:
     )
 
 
-# Kinds that need work; Arrow takes the values of all others as fastavro gives them.
+# Kinds that are converted; Arrow takes the values of all others as fastavro returns them.
 _BUILDERS: dict[Kind, Callable[[list[Any], FieldType], pa.Array]] = {
     "timestamp": _instants,
     "date": _dates,

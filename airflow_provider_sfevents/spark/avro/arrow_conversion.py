@@ -1,7 +1,8 @@
-"""Arrow columns as an accelerator decodes them, to the columns of a table. No I/O, no Spark; needs pyarrow.
+"""Convert Arrow columns of an accelerator to the columns of a table. No I/O, no Spark.
 
-Everything here works on whole columns. A value that its column cannot hold makes its row *doubtful*, no more: the reference decoder
-looks at doubtful rows again, and says what becomes of them and why. A doubtful row may hold anything here.
+Everything here works on whole columns. A value that its column cannot hold makes its row
+*doubtful*. The reference decoder decodes doubtful rows again, and finds their values or reasons. A
+doubtful row may have any values here.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 _WHOLE = frozenset({"int", "long"})
 _NUMBERS = _WHOLE | {"double"}
-# Kinds that a column of each kind can be made from here, beside its own.
+# Kinds that a column of each kind can be made from, beside its own.
 _FROM: Mapping[str, frozenset[str]] = {
     "long": frozenset({"int"}),
     "double": _WHOLE,
@@ -43,7 +44,7 @@ _EXACT_IN_DOUBLE = 2**53
 
 
 def left_to_reference(schema_json: str, columns: Sequence[Column]) -> str:
-    """Say why events of a schema are the reference decoder's; empty where columns are made here.
+    """Return why the reference decodes events of a schema; empty if it does not have to.
 
     :param columns: of the event type, as this schema fills them.
     """
@@ -53,7 +54,7 @@ def left_to_reference(schema_json: str, columns: Sequence[Column]) -> str:
 
 
 def unfit(fields: Fields, columns: Sequence[Column]) -> str:
-    """Name the first column that cannot be made here from a schema's fields, and why; empty where all can.
+    """Name the first column that cannot be made here, and the reason; empty if all can.
 
     :param fields: the schema's own.
     """
@@ -61,7 +62,10 @@ def unfit(fields: Fields, columns: Sequence[Column]) -> str:
     for column in columns:
         own = found.get(column.field)
         if own is not None and not _fits(own, column.type):
-            return f"field {column.field} ({own.sql()}) needs the reference decoder to become {column.type.sql()}"
+            return (
+                f"field {column.field} ({own.sql()}) needs the reference decoder to become "
+                f"{column.type.sql()}"
+            )
     return ""
 
 
@@ -85,9 +89,9 @@ def _fits(own: FieldType, wanted: FieldType) -> bool:
 
 
 class Conversion:
-    """One batch of decoded payloads on its way to the table's columns.
+    """Conversion of one batch of decoded payloads to the table's columns.
 
-    :param names: makes field names of the elements of one bitmap list; raises ValueError where it cannot.
+    :param names: makes field names of the elements of one bitmap list; may raise ValueError.
     """
 
     def __init__(
@@ -102,7 +106,7 @@ class Conversion:
         return [self._column(column) for column in columns]
 
     def times(self) -> pa.Array:
-        """When each event happened, as the reference reads it."""
+        """Time of each event, as the reference reads it."""
         header = self._top(HEADER)
         if header is None or not pa.types.is_struct(header.type):
             return _readable(self._top("CreatedDate"), self._rows)
@@ -114,7 +118,7 @@ class Conversion:
         return pc.if_else(header.is_valid(), committed, created)
 
     def doubtful(self) -> pa.BooleanArray | None:
-        """Tell which rows are, of what has been converted so far; None where none is."""
+        """Return which rows of the columns made so far are doubtful; None if none is."""
         found: pa.BooleanArray | None = None
         for doubts in self._doubts:
             found = doubts if found is None else pc.or_(found, doubts)
@@ -186,7 +190,7 @@ class Conversion:
         return pa.StructArray.from_arrays(made, fields=fields, mask=empty)
 
     def _within(self, numbers: pa.Array, first: int, last: int) -> pa.Array:
-        """The numbers as int64; a row with one outside of the bounds is doubtful."""
+        """Return the numbers as int64; a row with one outside of the bounds becomes doubtful."""
         numbers = numbers.cast(pa.int64())
         bounds = pc.min_max(numbers)
         lowest = bounds["min"].as_py()
@@ -211,7 +215,7 @@ class Conversion:
         return pa.array(found, arrow_type(kind))
 
     def _texts(self, values: pa.Array, _kind: FieldType) -> pa.Array:
-        """The texts; a row with one that is not UTF-8 is doubtful."""
+        """Return the texts; a row with one that is not UTF-8 becomes doubtful."""
         texts = values.cast(pa.string())
         if _is_utf8(texts):
             return texts
@@ -231,11 +235,14 @@ class Conversion:
         return pc.if_else(broken, pa.scalar(None, lists.type), lists)
 
     def _named(self, lists: pa.Array) -> pa.Array:
-        """Field names in place of bitmaps. Few combinations make up most changes: each is looked up once."""
+        """Return field names in place of bitmaps.
+
+        Few combinations make up most changes, so each is decoded once.
+        """
         elements = lists.flatten()
         if not len(elements):
             return lists
-        # A comma joins them; no bitmap has one or is empty, and a list with such an element is the reference's to refuse.
+        # No bitmap has a comma or is empty; the reference refuses lists with such an element.
         combinations = pc.binary_join(lists, ",").dictionary_encode()
         named: list[tuple[str, ...] | None] = []
         bad: list[int] = []
@@ -286,7 +293,7 @@ def _is_utf8(texts: pa.Array) -> bool:
 
 
 def _broken(texts: pa.Array) -> list[bool]:
-    """Which texts are not UTF-8; closed in on by halves, as there are few."""
+    """Return which texts are not UTF-8. They are few, so that halving finds them soon."""
     found = [False] * len(texts)
     pieces = [range(len(texts))]
     while pieces:
@@ -306,7 +313,7 @@ def _members(values: pa.StructArray) -> dict[str, pa.Array]:
 
 
 def _members_where(values: pa.StructArray, chosen: pa.BooleanArray) -> dict[str, pa.Array]:
-    """Members by name, null in the rows that are not chosen, whatever they hold there."""
+    """Members by name, null in the rows that are not chosen."""
     fields = list(values.type)
     masked = pa.StructArray.from_arrays(
         [values.field(index) for index in range(len(fields))], fields=fields, mask=pc.invert(chosen)

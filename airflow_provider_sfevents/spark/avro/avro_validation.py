@@ -1,7 +1,7 @@
-"""Validate payloads against a schema without decoding them. No I/O, no Spark; needs numpy.
+"""Validate payloads against a schema without decoding them. No I/O, no Spark.
 
-One step of the walk goes through the same field of all payloads at once, so that ten thousand take
-little longer than to decode them. Only lengths and indexes count. Text may be anything here.
+Each step reads the same field of all payloads at once, so that ten thousand payloads take little
+longer than to decode them. Only lengths and indexes are checked, not whether text is UTF-8.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Places = NDArray[np.int64]
-    Step = Callable[["_Bytes", Places], Places]
+    Step = Callable[["_PayloadBytes", Places], Places]
 
 _LONGEST_VARINT = 10
 _ALL_BUT_SIGN = 2**63 - 1
 _OF_ONE_BYTE = np.array([byte >> 1 ^ -(byte & 1) for byte in range(256)], np.int64)
-"""The number that a byte is; of those from 128 on, which more bytes follow, it says nothing."""
+"""Number of a varint of one byte; meaningless from 128 on, as more bytes follow these."""
 
 
 def readable(schema: Mapping[str, Any], payloads: Sequence[bytes]) -> list[int]:
@@ -47,17 +47,17 @@ def readable(schema: Mapping[str, Any], payloads: Sequence[bytes]) -> list[int]:
 def _readable(step: Step, payloads: Sequence[bytes]) -> list[int]:
     lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
     ends = np.cumsum(lengths)
-    # No step goes back: one that has left its payload never comes to its end again, whatever it reads of the next.
-    walked = step(_Bytes(payloads, ends), ends - lengths)
+    # No step goes back: one that has left its payload never reaches the payload's end again.
+    walked = step(_PayloadBytes(payloads, ends), ends - lengths)
     found: list[int] = np.flatnonzero(walked == ends).tolist()
     return found
 
 
-class _Bytes:
-    """All payloads one behind the other.
+class _PayloadBytes:
+    """All payloads, concatenated.
 
     :ivar nowhere: a place behind all of them, where there are only zeros.
-    :ivar items_left: so many items that take no bytes may still come.
+    :ivar items_left: number of items without bytes that may still come.
     """
 
     def __init__(self, payloads: Sequence[bytes], ends: Places) -> None:
@@ -71,14 +71,14 @@ class _Bytes:
         return found
 
     def end_of(self, places: Places) -> Places:
-        """Where the payloads end that these places are in; nowhere for places behind all of them."""
+        """Ends of the payloads that hold these places; `nowhere` for places behind all of them."""
         found: Places = self._ends.take(
             np.searchsorted(self._ends, places, side="right"), mode="clip"
         )
         return found
 
     def number(self, places: Places) -> tuple[Places, Places]:
-        """The number that each has next, and the places behind."""
+        """Return the next number at each place, and the places behind."""
         byte = self.at(places)
         found = _OF_ONE_BYTE.take(byte)
         behind = places + 1
@@ -102,7 +102,7 @@ class _Bytes:
         return ((found >> 1) & _ALL_BUT_SIGN) ^ -(found & 1), behind
 
     def beyond(self, places: Places, lengths: Places) -> Places:
-        """Further on; a length that is negative, or more than there is, leads nowhere."""
+        """Move on by lengths; a length that is negative or longer than the rest leads nowhere."""
         left = np.maximum(self.nowhere - places, 0)
         wrong = lengths.view(np.uint64) > left.view(np.uint64)  # so a negative one is very long
         behind: Places = places + lengths
@@ -111,7 +111,7 @@ class _Bytes:
 
 
 def _compiled(avro: Any, named: dict[str, Step]) -> Step:
-    """What walks through values of a type."""
+    """Make the step that reads values of a type."""
     if isinstance(avro, list):
         return _union([_compiled(branch, named) for branch in avro])
     if isinstance(avro, str):
@@ -143,7 +143,7 @@ def _in_turn(steps: Sequence[Step]) -> Step:
     if not steps:
         return _nothing
 
-    def walk(payloads: _Bytes, places: Places) -> Places:
+    def walk(payloads: _PayloadBytes, places: Places) -> Places:
         for step in steps:
             places = step(payloads, places)
         return places
@@ -152,7 +152,7 @@ def _in_turn(steps: Sequence[Step]) -> Step:
 
 
 def _union(branches: Sequence[Step]) -> Step:
-    def walk(payloads: _Bytes, places: Places) -> Places:
+    def walk(payloads: _PayloadBytes, places: Places) -> Places:
         chosen, behind = payloads.number(places)
         behind[chosen.view(np.uint64) >= len(branches)] = payloads.nowhere
         for index, branch in enumerate(branches):
@@ -167,7 +167,7 @@ def _union(branches: Sequence[Step]) -> Step:
 
 
 def _index(size: int) -> Step:
-    def walk(payloads: _Bytes, places: Places) -> Places:
+    def walk(payloads: _PayloadBytes, places: Places) -> Places:
         index, behind = payloads.number(places)
         behind[(index < 0) | (index >= size)] = payloads.nowhere
         return behind
@@ -176,38 +176,41 @@ def _index(size: int) -> Step:
 
 
 def _fixed(length: int) -> Step:
-    def walk(_payloads: _Bytes, places: Places) -> Places:
+    def walk(_payloads: _PayloadBytes, places: Places) -> Places:
         return places + length
 
     return walk
 
 
-def _nothing(_payloads: _Bytes, places: Places) -> Places:
+def _nothing(_payloads: _PayloadBytes, places: Places) -> Places:
     return places
 
 
-def _long(payloads: _Bytes, places: Places) -> Places:
+def _long(payloads: _PayloadBytes, places: Places) -> Places:
     return payloads.number(places)[1]
 
 
-def _int(payloads: _Bytes, places: Places) -> Places:
+def _int(payloads: _PayloadBytes, places: Places) -> Places:
     number, behind = payloads.number(places)
     return np.where((number < -(2**31)) | (number >= 2**31), payloads.nowhere, behind)
 
 
-def _text(payloads: _Bytes, places: Places) -> Places:
+def _text(payloads: _PayloadBytes, places: Places) -> Places:
     length, behind = payloads.number(places)
     return payloads.beyond(behind, length)
 
 
-def _boolean(payloads: _Bytes, places: Places) -> Places:
+def _boolean(payloads: _PayloadBytes, places: Places) -> Places:
     return np.where(payloads.at(places) > 1, payloads.nowhere, places + 1)
 
 
 def _blocks(item: Step) -> Step:
-    """Items in counted blocks, the last of which is empty; a negative count is followed by the block's length."""
+    """Items in counted blocks, of which the last one is empty.
 
-    def walk(payloads: _Bytes, places: Places) -> Places:
+    A negative count is followed by the block's length.
+    """
+
+    def walk(payloads: _PayloadBytes, places: Places) -> Places:
         places = places.copy()
         rows = np.arange(len(places))
         while rows.size:
@@ -235,8 +238,10 @@ def _blocks(item: Step) -> Step:
     return walk
 
 
-def _counted(payloads: _Bytes, places: Places, rows: Places, items: Places) -> NDArray[np.bool_]:
-    """Count items that take no bytes; too many lead nowhere. Tell which lists may go on."""
+def _counted(
+    payloads: _PayloadBytes, places: Places, rows: Places, items: Places
+) -> NDArray[np.bool_]:
+    """Count items that take no bytes; too many lead nowhere. Return the lists that continue."""
     # A count may be so large that its absolute value, or the sum of two, is negative.
     fits = (items > 0) & (items <= payloads.items_left)
     payloads.items_left -= int(items[fits].sum())

@@ -1,9 +1,10 @@
-"""Which fields a change event's bitmaps name: `changedFields`, `nulledFields` and `diffFields`.
+"""Decode the bitmaps of change events: `changedFields`, `nulledFields` and `diffFields`.
 
-The service sends each as a list of strings. `0x800002` is a bitmap over the event schema's own fields, most significant byte
-first, so that bit 0 (the least significant) is `ChangeEventHeader`. `4-0x06` is a bitmap over the members of the compound field at
-index 4. A compound of which only members changed has no bit in the first map. (Pub/Sub API Developer Guide,
-"Event Deserialization Considerations".) Positions differ from org to org: only the event's own schema can be asked.
+Each is a list of strings. `0x800002` is a bitmap over the event schema's own fields, with the most
+significant byte first: bit 0, the least significant one, is `ChangeEventHeader`. `4-0x06` is a
+bitmap over the members of the compound field at index 4. A compound of which only members changed
+has no bit in the first bitmap (Pub/Sub API Developer Guide, "Event Deserialization
+Considerations"). The indexes differ from org to org, so only the event's own schema decodes them.
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ Layout = tuple[tuple[str, tuple[str, ...]], ...]
 
 
 def field_names(elements: Sequence[str], layout: Layout) -> list[str]:
-    """Names of the fields whose bits are set, members as `Parent.Member`, in the order of the elements and of the schema.
+    """Names of the fields whose bits are set, in the order of the elements and of the schema.
 
-    :raises ValueError: an element is no bitmap, or has a bit that the schema has no field for.
+    Members are `Parent.Member`.
+
+    :raises ValueError: an element is no bitmap, or has a bit without a field in the schema.
     """
     names: list[str] = []
     for element in elements:
@@ -30,7 +33,7 @@ def field_names(elements: Sequence[str], layout: Layout) -> list[str]:
 
 
 def set_bits(bitmap: str) -> list[int]:
-    """Positions of the set bits of `0x...`, ascending.
+    """Indexes of the set bits of `0x...`, ascending.
 
     :raises ValueError: it does not start with `0x`, or is no hexadecimal number.
     """

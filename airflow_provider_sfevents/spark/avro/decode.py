@@ -1,10 +1,11 @@
-"""An event's bytes and its own schema, to its record or to the reason why not. No I/O, no Spark; needs fastavro and numpy.
+"""Decode an event's payload with its own schema, to a record or to a reason. No I/O, no Spark.
 
-A payload is Avro binary without its schema. It decodes only if it decodes to its last byte: what is left over means that it was
-written with another schema, and values read with the wrong schema look like values. fastavro reads more than Avro allows: it takes
-branch -1 of a union for the last one, any byte for a truth value, 64 bits for an int. So what it has read is walked through as well.
-Where a list's items take no bytes (`payload_bounds`), the walk comes first, and fastavro reads only
-what it has led to its end.
+1. A payload is Avro binary without its schema. It has to be read to its last byte: bytes that are
+   left over mean that it was written with another schema, and its values would be wrong.
+2. fastavro reads more than Avro allows: branch -1 of a union as the last one, any byte as a truth
+   value, 64 bits as an int. So decoded payloads are validated, too (`avro_validation`).
+3. If the items of a list take no bytes (`payload_bounds`), the validation comes first, and fastavro
+   reads valid payloads only.
 """
 
 from __future__ import annotations
@@ -29,29 +30,27 @@ if TYPE_CHECKING:
 HEADER = "ChangeEventHeader"
 BITMAPS = ("changedFields", "nulledFields", "diffFields")
 _REASON_LENGTH = 500
-_SCHEMAS_KEPT = (
-    256  # an executor's Python goes from task to task, and nearly all of them have the same few
-)
+_SCHEMAS_KEPT = 256  # an executor's Python runs many tasks, nearly all with the same few schemas
 _UNLAWFUL = (
-    "the payload is not Avro of the event's schema: it has a union branch or enum symbol below 0, a truth value that is neither 0 nor 1, "
-    "or a number of more bits than its type"
+    "the payload is not Avro of the event's schema: it has a union branch or enum symbol below 0, "
+    "a truth value that is neither 0 nor 1, or a number of more bits than its type"
 )
 _UNBOUNDED = (
     "the payload is not Avro of the event's schema, or its lists have more than "
     f"{MOST_ITEMS_WITHOUT_BYTES} items that take no bytes"
 )
-# fastavro names the stream it reads from, by where that lies in memory; the same event shall have the same reason each time.
+# fastavro's errors name the stream's address in memory; an event has the same reason each time.
 _ADDRESS = re.compile(r"( from)? <[^<>]* at 0x[0-9a-f]+>")
 
 
 class UndecodableError(Exception):
-    """An event that cannot be decoded; the message is the reason that goes to quarantine."""
+    """An event cannot be decoded; the message is the reason in the quarantine table."""
 
 
 class Decoder:
-    """Decodes events written with one schema.
+    """Decoder of events of one schema.
 
-    :raises ValueError: when made from a text that is no Avro schema.
+    :raises ValueError: the text is no Avro schema.
     """
 
     def __init__(self, schema_json: str) -> None:
@@ -63,7 +62,7 @@ class Decoder:
         self._is_bounded = not has_items_without_bytes(self._schema)
 
     def decode(self, payload: bytes) -> dict[str, Any]:
-        """Make the event's record; in its change event header names stand in place of bitmaps.
+        """Decode one event; its header has field names in place of bitmaps.
 
         :raises UndecodableError: with the reason.
         """
@@ -75,9 +74,9 @@ class Decoder:
     def decode_all(
         self, payloads: Sequence[bytes], *, lawful: bool = False
     ) -> tuple[list[dict[str, Any]], list[int], dict[int, str]]:
-        """Make records; also the index each had among the payloads, and the reasons of those that have none.
+        """Return records, their indexes among the payloads, and the reasons of the other payloads.
 
-        :param lawful: they are known to be Avro of the schema, so that they need not be walked through.
+        :param lawful: the payloads are known to be valid, so that they are not validated again.
         """
         records: dict[int, dict[str, Any]] = {}
         wanted: Sequence[int] = range(len(payloads))
@@ -99,14 +98,13 @@ class Decoder:
         stream = io.BytesIO(payload)
         try:
             record: dict[str, Any] = self._read(stream, self._schema, None)
-        except (
-            Exception
-        ) as error:  # whatever the bytes of one event do to the decoder stays that event's matter
+        except Exception as error:  # any error is a reason for this event alone
             raise UndecodableError(_reason(error)) from error
         left = len(payload) - stream.tell()
         if left:
             raise UndecodableError(
-                f"{left} of {len(payload)} bytes are left over after decoding with the event's schema"
+                f"{left} of {len(payload)} bytes are left over after decoding with the event's "
+                "schema"
             )
         header = record.get(HEADER)
         if isinstance(header, dict):
@@ -131,7 +129,7 @@ class Decoder:
 
 @lru_cache(maxsize=_SCHEMAS_KEPT)
 def parsed(schema_json: str) -> Any:
-    """The schema as fastavro reads and `walk` walks with it, its logical types left out.
+    """Parse a schema as fastavro and the validation use it, without logical types.
 
     :raises ValueError: it is no Avro schema.
     """
@@ -146,16 +144,16 @@ def parsed(schema_json: str) -> Any:
 
 
 def bitmap_layout(schema_json: str) -> Layout:
-    """What the bits of this schema's bitmaps stand for."""
+    """Fields and members that the bits of this schema's bitmaps stand for."""
     fields = record_fields(json.loads(schema_json))
     return tuple((name, kind.member_names()) for name, kind in fields)
 
 
 @lru_cache(maxsize=_SCHEMAS_KEPT)
 def names_of_bitmaps(schema_json: str) -> Callable[[tuple[str, ...]], tuple[str, ...]]:
-    """What makes field names of the bitmaps of one list, for events of this schema; it raises ValueError where it cannot.
+    """Return a function that makes field names of the bitmaps of one list; it may raise ValueError.
 
-    It remembers: few combinations of fields make up most changes, so that most bitmaps need not be read twice.
+    It has a cache, because few combinations of fields make up most changes.
     """
     layout = bitmap_layout(schema_json)
 
@@ -171,7 +169,10 @@ def _reason(error: Exception) -> str:
         case EOFError():
             said = "the payload ends before the event's schema does"
         case IndexError():
-            said = "the payload names a union branch or enum symbol that the event's schema does not have"
+            said = (
+                "the payload names a union branch or enum symbol that the event's schema does not "
+                "have"
+            )
         case UnicodeDecodeError():
             said = "the payload holds text that is not UTF-8"
         case _:

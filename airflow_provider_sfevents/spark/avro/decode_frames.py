@@ -1,4 +1,4 @@
-"""Staged rows to decoded rows, or to those that do not decode, in the executors' Python."""
+"""Decode staged rows in the executors' Python: DataFrames of decoded and of undecodable rows."""
 
 from __future__ import annotations
 
@@ -25,19 +25,23 @@ logger = logging.getLogger(__name__)
 
 
 def has_accelerator(spark: SparkSession) -> bool:
-    """Look, once for a batch, whether the executors' Python can decode, and has the accelerator; log it.
+    """Check that the executors' Python can decode; return whether it has the accelerator.
 
-    :raises ConfigurationError: a module that decoding needs is missing; in one line, with the remedy.
+    Called once for each batch; the log names the decoder.
+
+    :raises ConfigurationError: a module that decoding needs is missing; the message has the remedy.
     """
     python, executors_lack = _looked(spark)
     check_needs(driver_lacks=lacking(DRIVER_NEEDS), executors_lack=executors_lack, python=python)
     accelerated = ACCELERATOR not in executors_lack
     if accelerated:
-        logger.info("Decoding with %s; fastavro decides what it is not sure of.", ACCELERATOR)
+        logger.info(
+            "Decoding with %s; fastavro decodes the events that it cannot verify.", ACCELERATOR
+        )
     else:
         logger.info(
-            "Decoding with fastavro, event by event: the executors' Python (%s) has no %s, which is many times "
-            "faster. The extra `accelerator` of this package brings it.",
+            "Decoding with fastavro, event by event: the executors' Python (%s) has no %s, which "
+            "is many times faster. The extra `accelerator` of this package brings it.",
             python,
             ACCELERATOR,
         )
@@ -45,7 +49,7 @@ def has_accelerator(spark: SparkSession) -> bool:
 
 
 def decoded(rows: DataFrame, task: executor_tasks.Task) -> DataFrame:
-    """Decode rows of the task's one event type; what does not decode is left out.
+    """Decode rows of the task's one event type; undecodable rows are left out.
 
     :param rows: as staged.
     :returns: the leading columns, those of the event type, and the raw payload on request.
@@ -58,7 +62,7 @@ def decoded(rows: DataFrame, task: executor_tasks.Task) -> DataFrame:
 
 
 def undecodable(rows: DataFrame, task: executor_tasks.Task) -> DataFrame:
-    """Keep the rows that do not decode, each with its raw payload and the reason.
+    """Keep only rows that cannot be decoded, each with its raw payload and the reason.
 
     :param rows: as staged, of any schema of the task.
     """
@@ -66,13 +70,15 @@ def undecodable(rows: DataFrame, task: executor_tasks.Task) -> DataFrame:
 
 
 def _looked(spark: SparkSession) -> tuple[str, tuple[str, ...]]:
-    """Path of an executor's Python, and what it lacks.
+    """Return the path of an executor's Python, and its missing modules.
 
-    One is asked, not through Arrow, which it may lack; unless it is this very Python: to start another takes longer than a second.
+    One executor is asked, without Arrow, as that may be missing. It is not asked if it is this very
+    Python, because the start of another one takes longer than a second.
     """
     names = (PACKAGE, *EXECUTORS_NEED, ACCELERATOR)
 
-    # A function within one travels as it is; another would be looked for in this package, which may be missing there.
+    # A nested function is pickled by value; others would be imported from this package, which may
+    # be missing there.
     def look(_: object) -> tuple[str, tuple[str, ...]]:
         import sys
         from importlib.util import find_spec

@@ -1,4 +1,4 @@
-"""What decoding needs of the driver's and the executors' Python. No I/O, no Spark."""
+"""Modules that decoding needs in the driver's and the executors' Python. No I/O, no Spark."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 ACCELERATOR = "pyruhvro"
-"""It decodes many times faster than fastavro, and decoding works without it."""
+"""Optional decoder, many times faster than fastavro."""
 PACKAGE = "airflow_provider_sfevents"
 DRIVER_NEEDS = ("pandas", "pyarrow")
-"""PySpark itself asks for both, wherever Arrow is used."""
+"""PySpark itself needs both for Arrow."""
 EXECUTORS_NEED = ("fastavro", "numpy", "pyarrow")
 
 
@@ -25,12 +25,13 @@ def check_needs(
     :param driver_lacks: modules of `DRIVER_NEEDS`.
     :param executors_lack: modules of `EXECUTORS_NEED`, and this package.
     :param python: path of the executors' Python.
-    :raises ConfigurationError: a module is missing; in one line, with the remedy.
+    :raises ConfigurationError: a module is missing; the message has the remedy.
     """
     if driver_lacks:
         raise ConfigurationError(
-            f"The driver's Python has no {' and no '.join(driver_lacks)}. Install them where spark-submit runs; in cluster "
-            'mode, in the image or environment that the driver gets (docs/spark.md, "On a cluster").'
+            f"The driver's Python has no {' and no '.join(driver_lacks)}. Install them where "
+            "spark-submit runs; in cluster mode, in the image or environment that the driver gets "
+            '(docs/spark.md, "On a cluster").'
         )
     if PACKAGE in executors_lack:
         raise ConfigurationError(
@@ -43,11 +44,12 @@ def check_needs(
 
 
 def wheels_missing(python: str, names: Collection[str]) -> str:
-    """What to do about modules that the executors' Python has not; empty where it has all."""
+    """Return the error for missing modules of the executors' Python; empty if none is missing."""
     if not names:
         return ""
     return (
-        f"The executors' Python ({python}) has no {' and no '.join(sorted(names))}. Compiled wheels do not travel by --py-files: "
-        "install them on every node (in the image, in the cluster's environment), or ship an environment that has them with "
-        'spark.archives and PYSPARK_PYTHON (docs/spark.md, "On a cluster").'
+        f"The executors' Python ({python}) has no {' and no '.join(sorted(names))}. --py-files "
+        "cannot ship compiled wheels: install them on every node (in the image, in the cluster's "
+        "environment), or ship an environment that has them with spark.archives and "
+        'PYSPARK_PYTHON (docs/spark.md, "On a cluster").'
     )

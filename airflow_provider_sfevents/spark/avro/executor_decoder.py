@@ -1,4 +1,4 @@
-"""What an executor's Python has for decoding, and the decoder made of it."""
+"""Choice of an executor's decoder, by the modules of its Python."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ logger = logging.getLogger(__name__)
 
 
 def is_this_python(named: str) -> bool:
-    """Whether a name or path stands for the interpreter that runs this, of the same environment.
+    """Return whether a name or path stands for this process's interpreter and environment.
 
-    An environment's Python is a link to one that others have, too: the folder tells them apart.
+    The Python of an environment is a link to one that other environments have, too, so the folder
+    counts.
     """
     found = shutil.which(named)
     if not found or not sys.executable:
@@ -39,14 +40,14 @@ def is_this_python(named: str) -> bool:
 
 
 def lacking(names: Sequence[str]) -> tuple[str, ...]:
-    """Which of these modules this Python does not have."""
+    """Return those of the modules that this Python does not have."""
     return tuple(name for name in names if find_spec(name) is None)
 
 
 def check_wheels(*, accelerated: bool) -> None:
-    """Fail in one line, with the remedy, where decoding could only fail in many.
+    """Check the modules that decoding needs, before rows are decoded.
 
-    :raises ConfigurationError: an executor's Python lacks what decoding needs.
+    :raises ConfigurationError: an executor's Python lacks one; the message has the remedy.
     """
     more = (ACCELERATOR,) if accelerated else ()
     missing = wheels_missing(sys.executable, lacking((*EXECUTORS_NEED, *more)))
@@ -57,7 +58,7 @@ def check_wheels(*, accelerated: bool) -> None:
 def payload_decoder(
     schema_json: str, columns: Sequence[Column], *, accelerated: bool
 ) -> PayloadDecoder:
-    """Make the decoder of a schema: the accelerator where it is wanted and fits the schema, otherwise the reference."""
+    """Make the decoder of a schema: the accelerator if it is there and fits, or the reference."""
     from airflow_provider_sfevents.spark.avro.reference_decoder import Reference
 
     if not accelerated:

@@ -1,7 +1,7 @@
-"""What runs on the executors: staged rows in, decoded rows or the undecodable ones out, as Arrow batches.
+"""Tasks of the executors: staged rows to decoded or to undecodable rows, as Arrow batches.
 
-Executors need this package (`--py-files` brings it), pyarrow, fastavro and numpy; no Airflow, no gRPC. Both functions here are
-deterministic: the same staged rows give the same result wherever and however often they run.
+Executors need this package (by `--py-files`), pyarrow, fastavro and numpy; neither Airflow nor
+gRPC. Both functions are deterministic: the same staged rows give the same result each time.
 """
 
 from __future__ import annotations
@@ -23,25 +23,26 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.avro.reference_decoder import Decoded, PayloadDecoder
     from airflow_provider_sfevents.spark.schema.event_columns import EventType
 
-# What both functions pass through, and what they add, before the payload's own columns.
+# Staged columns that both functions keep; `LEADING_SQL` are all before the payload's own ones.
 _PASSED = (layout.EVENT_ID, layout.RECEIVED_AT, layout.REPLAY_ID, layout.SCHEMA_ID)
 LEADING_SQL = (
-    f"{envelope.EVENT_ID} string, {envelope.EVENT_TIME} timestamp, {envelope.RECEIVED_AT} timestamp, "
-    f"{envelope.REPLAY_ID} binary, {envelope.SCHEMA_ID} string, {envelope.ORDINAL} bigint, "
+    f"{envelope.EVENT_ID} string, {envelope.EVENT_TIME} timestamp, "
+    f"{envelope.RECEIVED_AT} timestamp, {envelope.REPLAY_ID} binary, "
+    f"{envelope.SCHEMA_ID} string, {envelope.ORDINAL} bigint, "
     f"{envelope.EVENT_DATE} date, {envelope.SPLIT} int"
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What an executor has to know.
+    """Input of an executor's task, beside the rows.
 
     :param types: event types to decode; rows of other types must not be among the input.
-    :param refused: reasons by schema id: these rows are undecodable as a whole.
+    :param refused: reasons by schema id; rows of these schemas are undecodable.
     :param names: event type by schema id.
     :param first_ordinals: of each split of the batch, ascending.
-    :param left_out: ordinals of events to pass over as if they were not there.
-    :param accelerated: whether executors have the accelerator, which gives the same rows sooner.
+    :param left_out: ordinals of events that are skipped.
+    :param accelerated: executors have the accelerator, which gives the same rows sooner.
     """
 
     types: tuple[EventType, ...]
@@ -54,7 +55,7 @@ class Task:
 
 
 def decoded(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Decode the rows of the one event type of the task; what does not decode is left out."""
+    """Decode the rows of the task's one event type; undecodable rows are left out."""
     decode = _Decoding(task)
     for batch in _wanted(task, batches):
         for schema_id, rows in _by_schema(batch):
@@ -89,11 +90,14 @@ def undecodable(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Re
 
 LEADING_NAMES = tuple(column.split()[0] for column in LEADING_SQL.split(", "))
 QUARANTINE_NAMES = (*LEADING_NAMES, envelope.EVENT_TYPE, envelope.REASON, envelope.RAW_PAYLOAD)
-QUARANTINE_SQL = f"{LEADING_SQL}, {envelope.EVENT_TYPE} string, {envelope.REASON} string, {envelope.RAW_PAYLOAD} binary"
+QUARANTINE_SQL = (
+    f"{LEADING_SQL}, {envelope.EVENT_TYPE} string, {envelope.REASON} string, "
+    f"{envelope.RAW_PAYLOAD} binary"
+)
 
 
 class _Decoding:
-    """The decoders of one task, made when the first row asks for them."""
+    """The decoders of one task, each made for the first row of its schema."""
 
     def __init__(self, task: Task) -> None:
         check_wheels(accelerated=task.accelerated)
@@ -117,9 +121,10 @@ class _Decoding:
     def _decoder(self, schema_id: str) -> PayloadDecoder:
         if schema_id not in self._types:
             raise StagingError(
-                f"A staged event names schema {schema_id!r}, which the manifest does not: the batch's files are not those the manifest "
-                "was written for. Nothing was landed. Run the task again: before Spark starts it reads the staged files through and "
-                "says what to do about a damaged one."
+                f"A staged event names schema {schema_id!r}, and the manifest does not: the "
+                "batch's files are not those of the manifest. Nothing was landed. Run the task "
+                "again: before Spark starts it verifies the staged files, and its error names the "
+                "remedy for a damaged one."
             )
         if schema_id not in self._decoders:
             kind = self._types[schema_id]
@@ -132,7 +137,7 @@ class _Decoding:
 
 
 def _wanted(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows that are not to be left out; nearly always that is all, and then nothing is looked at."""
+    """Skip the rows that are left out. Nearly always there are none; then rows are not read."""
     import pyarrow as pa
 
     if not task.left_out:
@@ -146,7 +151,7 @@ def _wanted(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Record
 
 
 def _by_schema(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Split rows by schema; nearly always there is one, and then nothing is copied."""
+    """Split rows by schema. Nearly always there is one; then nothing is copied."""
     import pyarrow.compute as pc
 
     ids = batch.column(layout.SCHEMA_ID)
@@ -186,7 +191,7 @@ def _leading(
 
 
 def _splits(ordinals: pa.Array, first_ordinals: Sequence[int]) -> pa.Array:
-    """Place of the split that each comes from; nearly always that is one."""
+    """Index of the split of each row; nearly always all rows are of one."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -1,6 +1,7 @@
-"""What a payload means, one at a time: the decoder that the others have to agree with, and that has the last word on each bad event.
+"""Reference decoder: fastavro, one payload at a time.
 
-Whatever decodes faster hands over here what it is not sure of, and takes from here the reason of what cannot be decoded.
+Faster decoders must agree with it. It decides about each payload that they cannot verify, and finds
+the reasons of undecodable ones.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoded:
-    """What came of some payloads.
+    """Result of decoding payloads.
 
     :param arrays: one per column, over the payloads that decode.
-    :param rows: the index each of them had, ascending.
-    :param times: when each happened, in milliseconds since 1970 (int64); null where that cannot be read.
+    :param rows: their indexes among the payloads, ascending.
+    :param times: time of each event in milliseconds since 1970 (int64); null if it is not readable.
     :param reasons: of the other payloads, by index.
     """
 
@@ -40,15 +41,15 @@ class Decoded:
 
 
 class PayloadDecoder(Protocol):
-    """Decodes payloads of one schema to the columns of its event type."""
+    """Decoder of payloads of one schema to the columns of its event type."""
 
     def __call__(self, payloads: Sequence[bytes]) -> Decoded: ...
 
 
 class Reference:
-    """Decodes with fastavro, record by record.
+    """Decoder with fastavro, record by record.
 
-    :param columns: that its event type has in the table.
+    :param columns: of the event type in the table.
     """
 
     def __init__(self, schema_json: str, columns: Sequence[Column]) -> None:
@@ -56,7 +57,10 @@ class Reference:
         self._columns = columns
 
     def __call__(self, payloads: Sequence[bytes], *, lawful: bool = False) -> Decoded:
-        """:param lawful: as of `Decoder.decode_all`."""
+        """Decode payloads.
+
+        :param lawful: as of `Decoder.decode_all`.
+        """
         import pyarrow as pa
 
         records, good, reasons = self._decoder.decode_all(payloads, lawful=lawful)
@@ -72,7 +76,7 @@ class Reference:
 
 
 def _event_time(record: dict[str, Any]) -> int | None:
-    """When the change was committed, or the event created; None where that cannot be read."""
+    """Commit time of a change, or creation time of another event; None if it is not readable."""
     header = record.get(HEADER)
     value = header.get("commitTimestamp") if isinstance(header, dict) else record.get("CreatedDate")
     readable = type(value) is int and FIRST_INSTANT_MS <= value <= LAST_INSTANT_MS

@@ -1,4 +1,4 @@
-"""Which ways of submitting are refused, and what is said instead."""
+"""Ways of submitting that are refused, and the errors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ YARN: dict[str, Any] = {"master": "yarn", "deploy_mode": "cluster"}
     ],
 )
 def test_refused(way: dict[str, Any], said: str) -> None:
-    """In one line with the remedy."""
+    """A way that cannot work is one error that names the remedy."""
     with pytest.raises(ConfigurationError, match=said) as raised:
         Way(**way).check()
     assert "\n" not in str(raised.value)
@@ -54,7 +54,7 @@ def test_refused(way: dict[str, Any], said: str) -> None:
     ],
 )
 def test_not_refused(way: dict[str, Any]) -> None:
-    """What Spark and Airflow can do."""
+    """Ways that Spark and Airflow support pass."""
     Way(**way).check()
 
 
@@ -68,7 +68,7 @@ def test_not_refused(way: dict[str, Any]) -> None:
     ],
 )
 def test_secrets_that_would_stand_on_a_command_line(master: str, exposed: tuple[str, ...]) -> None:
-    """On YARN and Kubernetes Airflow makes settings of `env_vars`; elsewhere they stay an environment."""
+    """Secrets in `env_vars` are named on YARN and Kubernetes, where they become settings."""
     names = dict.fromkeys(("AWS_SECRET_ACCESS_KEY", "API_TOKEN", "AWS_REGION"), "x")
     assert Way(master=master, env_vars=names).exposed() == exposed
 
@@ -84,12 +84,12 @@ def test_secrets_that_would_stand_on_a_command_line(master: str, exposed: tuple[
 def test_the_deploy_mode_that_counts(
     connection: str | None, conf: dict[str, object], expected: str | None
 ) -> None:
-    """An option goes before a setting, as in `spark-submit`."""
+    """The connection's deploy mode comes before the one in `conf`, as in `spark-submit`."""
     assert deploy_mode(connection, conf) == expected
 
 
 def test_addresses_of_masters() -> None:
-    """One or several, by name or number."""
+    """The URL of a standalone cluster has one or several hosts, by name or number."""
     assert master_addresses("spark://m:7077") == (("m", 7077),)
     assert master_addresses("spark://a:1,[::1]:2") == (("a", 1), ("::1", 2))
 
@@ -106,7 +106,7 @@ def test_addresses_of_masters() -> None:
 def test_the_executors_python_is_not_the_drivers(
     conf: dict[str, object], python: str, added: dict[str, str]
 ) -> None:
-    """Spark would take it for both, and it may be nowhere on this machine."""
+    """A Python for the executors alone is not used for the driver."""
     assert drivers_python(conf, python) == added
 
 
@@ -132,7 +132,7 @@ FAILED = UNRESOLVED.replace(
     ],
 )
 def test_jars_that_cannot_be_fetched_are_named(output: str, jars: str) -> None:
-    """One sentence names them as `packages` does, and the ways out, without Java's stack."""
+    """One sentence names missing jars as `packages` does, and the remedies."""
     told = unresolved_jars(output)
     assert told.startswith(f"Spark could not fetch {jars}, which `packages` asks for.")
     assert "`repositories`" in told
@@ -141,5 +141,5 @@ def test_jars_that_cannot_be_fetched_are_named(output: str, jars: str) -> None:
 
 
 def test_other_ends_of_spark_stay_as_they_are() -> None:
-    """A job that fails has its own words."""
+    """Another failure of a job keeps its own error."""
     assert unresolved_jars("java.lang.RuntimeException: [a] no such table") == ""

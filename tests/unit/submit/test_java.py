@@ -1,4 +1,4 @@
-"""Which Java runs Spark."""
+"""Choice of a Java for Spark."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OPENJDK = 'openjdk version "{}" 2025-04-15\nOpenJDK Runtime Environment'
 
 
 def make_java(home: Path, version: str) -> Path:
-    """A Java home whose `java` answers for its version, and prints its options otherwise."""
+    """Make a Java home whose `java` reports a version, and prints its options otherwise."""
     (home / "bin").mkdir(parents=True)
     (home / "lib").mkdir()
     java = home / "bin" / "java"
@@ -43,12 +43,12 @@ def make_java(home: Path, version: str) -> Path:
     ],
 )
 def test_the_version_is_read_as_java_writes_it(said: str, major: int | None) -> None:
-    """Old and new numbering, with or without noise before it."""
+    """Old and new version numbers are read, also after other lines."""
     assert parsed_major(said) == major
 
 
 def test_java_home_goes_before_path(tmp_path: Path) -> None:
-    """As it does for Spark itself."""
+    """`JAVA_HOME` comes before the PATH, as for Spark itself."""
     home, other = make_java(tmp_path / "home", "21.0.1"), make_java(tmp_path / "other", "17.0.1")
     environ = {"JAVA_HOME": str(home), "PATH": f"{other / 'bin'}:/bin"}
 
@@ -56,7 +56,7 @@ def test_java_home_goes_before_path(tmp_path: Path) -> None:
 
 
 def test_a_java_that_spark_does_not_start_on_is_passed_over(tmp_path: Path) -> None:
-    """Too old or too new, the next one is asked."""
+    """A Java that is too old or too new is skipped."""
     new, good = make_java(tmp_path / "new", "25"), make_java(tmp_path / "good", "17.0.15")
     environ = {"JAVA_HOME": str(new), "PATH": f"{good / 'bin'}:/bin"}
 
@@ -64,7 +64,7 @@ def test_a_java_that_spark_does_not_start_on_is_passed_over(tmp_path: Path) -> N
 
 
 def test_the_wheels_java_is_the_last_resort(tmp_path: Path) -> None:
-    """Behind a stand-in, as the wheel's own does not know an option that Spark always passes."""
+    """The wheel's Java comes last, and is started through a stand-in."""
     wheel = make_java(tmp_path / "wheel", "21.0.8")
 
     found = find_java({"PATH": "/nowhere"}, tmp_path / "cache", bundled=lambda: wheel)
@@ -75,7 +75,7 @@ def test_the_wheels_java_is_the_last_resort(tmp_path: Path) -> None:
 
 
 def test_no_java_is_one_line_with_the_remedy(tmp_path: Path) -> None:
-    """What was found and why it will not do, and what to install."""
+    """Without a usable Java the error names those found and the remedy."""
     old = make_java(tmp_path / "old", "1.8.0_402")
 
     with pytest.raises(
@@ -87,7 +87,7 @@ def test_no_java_is_one_line_with_the_remedy(tmp_path: Path) -> None:
 
 
 def test_the_stand_in_passes_everything_but_the_option(tmp_path: Path) -> None:
-    """Options keep their order and their blanks; the rest of the home is the wheel's."""
+    """The stand-in leaves one option out and keeps the others in their order."""
     home = stand_in(make_java(tmp_path / "wheel", "21"), tmp_path / "cache")
 
     done = subprocess.run(
@@ -102,7 +102,7 @@ def test_the_stand_in_passes_everything_but_the_option(tmp_path: Path) -> None:
 
 
 def test_the_stand_in_is_made_once_and_whole(tmp_path: Path) -> None:
-    """A second call finds the first one's; nothing half-made is left beside it."""
+    """A second call returns the first stand-in, and no unfinished one is left."""
     wheel = make_java(tmp_path / "wheel", "21")
 
     first = stand_in(wheel, tmp_path / "cache")
@@ -113,5 +113,5 @@ def test_the_stand_in_is_made_once_and_whole(tmp_path: Path) -> None:
 
 
 def test_a_java_that_does_not_run_has_no_version(tmp_path: Path) -> None:
-    """Missing or not executable, it is no candidate."""
+    """A `java` that is missing or not executable is no candidate."""
     assert java_major(str(tmp_path / "java")) is None

@@ -1,4 +1,4 @@
-"""What travels to a cluster."""
+"""Files of a job for a cluster."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from pathlib import Path
 
 from airflow_provider_sfevents.submit import packaging
 
-# Imports every module of the zip, Airflow's and gRPC's being out of reach as they are on an executor.
+# Imports every module of the zip in a process that refuses Airflow and gRPC, as on an executor.
 ISOLATED = """
 import importlib, sys, zipfile
 class Refuse:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {"airflow", "grpc", "google", "upath", "fsspec", "httpx", "pyspark"}:
+        top = name.partition(".")[0]
+        if top in {"airflow", "grpc", "google", "upath", "fsspec", "httpx", "pyspark"}:
             raise AssertionError(f"imports {name}")
 sys.meta_path.insert(0, Refuse())
 sys.path.insert(0, sys.argv[1])
-names = [n[:-3].removesuffix("/__init__").replace("/", ".") for n in zipfile.ZipFile(sys.argv[1]).namelist()]
+found = zipfile.ZipFile(sys.argv[1]).namelist()
+names = [n[:-3].removesuffix("/__init__").replace("/", ".") for n in found]
 for name in names:
     module = importlib.import_module(name)
     assert sys.argv[1] in module.__file__, module.__file__
@@ -27,7 +29,7 @@ print(len(names))
 
 
 def test_the_zip_holds_the_job_and_what_it_stands_on(tmp_path: Path) -> None:
-    """No module of the Airflow side, none missing of this room."""
+    """The zip has all modules of the job, and none of the Airflow side."""
     names = zipfile.ZipFile(packaging.py_files(tmp_path)).namelist()
 
     room = Path(packaging.application()).parent
@@ -46,7 +48,7 @@ def test_the_zip_holds_the_job_and_what_it_stands_on(tmp_path: Path) -> None:
 
 
 def test_every_module_of_the_zip_imports_without_airflow_and_grpc(tmp_path: Path) -> None:
-    """From the zip alone, in a Python that refuses them; pyspark too is only imported where it is used."""
+    """All modules of the zip import in a Python without Airflow, gRPC and pyspark."""
     zipped = packaging.py_files(tmp_path)
 
     done = subprocess.run(
@@ -63,7 +65,7 @@ def test_every_module_of_the_zip_imports_without_airflow_and_grpc(tmp_path: Path
 
 
 def test_equal_code_makes_the_same_file(tmp_path: Path) -> None:
-    """Workers that make it at once make the same bytes under the same name."""
+    """Two workers that make the zip at once make the same bytes under the same name."""
     one, other = packaging.py_files(tmp_path / "one"), packaging.py_files(tmp_path / "other")
 
     assert one.name == other.name
@@ -73,7 +75,7 @@ def test_equal_code_makes_the_same_file(tmp_path: Path) -> None:
 
 
 def test_a_zip_with_other_content_is_replaced(tmp_path: Path) -> None:
-    """Half a zip, or one that another user has changed, is not given to Spark."""
+    """A damaged or changed zip is replaced before Spark gets it."""
     zipped = packaging.py_files(tmp_path)
     right = zipped.read_bytes()
     for wrong in (right[:100], b"not a zip"):
@@ -82,7 +84,7 @@ def test_a_zip_with_other_content_is_replaced(tmp_path: Path) -> None:
 
 
 def test_no_module_beside_the_job_hides_one_of_pythons() -> None:
-    """`spark-submit` puts the job's own folder first on the path."""
+    """No module beside the job has the name of one of Python's own."""
     names = {path.stem for path in packaging.application().parent.glob("*.py")}
 
     assert names & sys.stdlib_module_names == set()

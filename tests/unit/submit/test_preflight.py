@@ -1,17 +1,21 @@
-"""What is checked about Spark before an event is paid for."""
+"""Checks of Spark before the first delivery."""
 
 from __future__ import annotations
 
+import errno
 import importlib.metadata
+import os
+import socket
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.exceptions import ConfigurationError, TransportError
 from airflow_provider_sfevents.submit.preflight import (
     Launcher,
     check_java,
+    check_master_answers,
     check_versions,
     find_spark_submit,
     locale,
@@ -33,14 +37,14 @@ def versions(**installed: str) -> None:
 
 
 def test_wheels_of_one_version_pass() -> None:
-    """And so does either of them alone."""
+    """Wheels of one version pass, and so does either wheel alone."""
     versions(pyspark="4.1.1", pyspark_client="4.1.1")
     versions(pyspark="4.1.1")
     versions(pyspark_client="4.1.1")
 
 
 def test_wheels_of_two_versions_are_refused_with_the_command_that_mends_it() -> None:
-    """Both versions are named, and one pip command, which installs the required version of both."""
+    """The error names both versions and the pip command for the required one."""
     with pytest.raises(
         ConfigurationError,
         match=r"pyspark is 4.10.0 and pyspark-client is 4.2.0.*pip install --force-reinstall --no-deps "
@@ -58,14 +62,14 @@ def executable(folder: Path, name: str) -> Path:
 
 
 def test_the_spark_submit_on_path_is_taken_as_it_is(tmp_path: Path) -> None:
-    """A Spark of the machine brings its own Python and home."""
+    """A `spark-submit` on the PATH keeps its own Python and home."""
     executable(tmp_path, "spark-submit")
 
     assert find_spark_submit(environ={"PATH": str(tmp_path)}) == Launcher(binary="spark-submit")
 
 
 def test_without_one_on_path_the_installed_pyspark_has_one(tmp_path: Path) -> None:
-    """It needs to be told its home and its Python, which it would look for on PATH."""
+    """The `spark-submit` of pyspark gets its home and its Python."""
     submit = executable(tmp_path / "bin", "spark-submit")
 
     found = find_spark_submit(environ={"PATH": ""}, pyspark_folder=lambda: tmp_path)
@@ -78,7 +82,7 @@ def test_without_one_on_path_the_installed_pyspark_has_one(tmp_path: Path) -> No
 
 
 def test_a_python_the_user_chose_stays(tmp_path: Path) -> None:
-    """PYSPARK_PYTHON is not overwritten."""
+    """`PYSPARK_PYTHON` of the user is not overwritten."""
     executable(tmp_path / "bin", "spark-submit")
 
     found = find_spark_submit(
@@ -90,7 +94,7 @@ def test_a_python_the_user_chose_stays(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("asked", [None, "spark3-submit"])
 def test_no_spark_submit_is_one_line_with_the_remedy(asked: str | None) -> None:
-    """The name that was looked for, and what to do."""
+    """Without `spark-submit` the error names it and the remedy."""
     with pytest.raises(
         ConfigurationError, match=rf"{asked or 'spark-submit'} was not found on PATH.*spark_binary"
     ):
@@ -98,7 +102,7 @@ def test_no_spark_submit_is_one_line_with_the_remedy(asked: str | None) -> None:
 
 
 def test_a_binary_that_was_asked_for_is_not_replaced_by_another(tmp_path: Path) -> None:
-    """Whoever names one means that one."""
+    """A named binary is never replaced by another one."""
     executable(tmp_path / "bin", "spark-submit")
 
     with pytest.raises(ConfigurationError, match="spark2-submit was not found"):
@@ -106,7 +110,7 @@ def test_a_binary_that_was_asked_for_is_not_replaced_by_another(tmp_path: Path) 
 
 
 def test_any_java_will_do_where_the_driver_runs_elsewhere(tmp_path: Path) -> None:
-    """In cluster mode nothing is said about this machine's version."""
+    """In cluster mode any version of Java on this machine passes."""
     executable(tmp_path, "java")
 
     assert check_java("cluster", environ={"PATH": str(tmp_path)}) == {}
@@ -125,12 +129,12 @@ def test_any_java_will_do_where_the_driver_runs_elsewhere(tmp_path: Path) -> Non
 def test_java_gets_a_locale_that_has_all_letters(
     environ: dict[str, str], needed: dict[str, str]
 ) -> None:
-    """Only where the worker's own has not."""
+    """Java gets a UTF-8 locale if the worker has none."""
     assert locale(environ) == needed
 
 
 def test_a_local_spark_with_little_to_do_starts_sooner() -> None:
-    """A large batch is worth Java's optimising, a cluster has its own settings, and what the user set stays."""
+    """Small batches on a local Spark get settings for a quick start; user settings stay."""
     options = "spark.driver.extraJavaOptions"
 
     assert set(quick_start("local[2]", 1_000, {})) == {
@@ -146,3 +150,51 @@ def test_a_local_spark_with_little_to_do_starts_sooner() -> None:
         options: "-Xss4m",
     }
     assert quick_start("local", 1_000, own) == {}
+
+
+class Network:
+    """Hosts that take connections; all others refuse."""
+
+    def __init__(self, *up: str) -> None:
+        self.up = up
+        self.asked: list[tuple[str, int]] = []
+
+    def connect(self, host: str, port: int) -> None:
+        self.asked.append((host, port))
+        if host not in self.up:
+            raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
+
+
+def test_one_master_of_several_is_enough() -> None:
+    """One master that answers is enough, and the ones after it are not tried."""
+    network = Network("b")
+    check_master_answers("spark://a:7077,b:7078,c:7079", network.connect)
+    assert network.asked == [("a", 7077), ("b", 7078)]
+
+
+def test_no_master_is_one_line() -> None:
+    """The error names each address and its cause, and may be retried."""
+    with pytest.raises(TransportError) as raised:
+        check_master_answers("spark://a:7077,b:7078", Network().connect)
+    assert str(raised.value) == (
+        "Spark's master at spark://a:7077,b:7078 does not answer (a:7077: Connection refused; "
+        "b:7078: Connection refused). Nothing was fetched. Start it, or let the Spark connection "
+        "name the one that is running; then run the task again."
+    )
+
+
+@pytest.mark.parametrize("master", ["local[2]", "yarn", "k8s://https://k:443"])
+def test_others_are_not_asked(master: str) -> None:
+    """Other kinds of masters are not connected to."""
+    network = Network()
+    check_master_answers(master, network.connect)
+    assert network.asked == []
+
+
+def test_a_real_connection() -> None:
+    """A listening port passes, and the same port without a listener does not."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        check_master_answers(f"spark://127.0.0.1:{port}")
+    with pytest.raises(TransportError, match="Connection refused"):
+        check_master_answers(f"spark://127.0.0.1:{port}")

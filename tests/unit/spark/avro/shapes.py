@@ -1,4 +1,4 @@
-"""Schemas of every shape Salesforce sends, events of them by chance, and what may happen to a payload on its way."""
+"""Schemas of every shape of Salesforce, random events of them, and damaged payloads."""
 
 from __future__ import annotations
 
@@ -131,7 +131,10 @@ def encoded(name: str, record: dict[str, Any]) -> bytes:
 
 
 def event(chance: random.Random, number: int, name: str = "") -> tuple[str, bytes]:
-    """A schema's name, and a payload of it; a few have values that their columns cannot hold, or odd bitmaps."""
+    """A schema's name, and a payload of it.
+
+    A few payloads have values that their columns cannot hold, or invalid bitmaps.
+    """
     name = name or chance.choice(["account", "account", "older", "reading"])
     return name, encoded(
         name, {"account": _account, "older": _older, "reading": _reading}[name](chance, number)
@@ -139,7 +142,7 @@ def event(chance: random.Random, number: int, name: str = "") -> tuple[str, byte
 
 
 def spoiled(chance: random.Random, name: str, payload: bytes) -> tuple[str, bytes]:
-    """The event after something happened to it."""
+    """The event, damaged in a random way."""
     at = chance.randrange(len(payload))
     what = chance.randrange(8)
     if what == 0:

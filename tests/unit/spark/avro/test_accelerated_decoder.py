@@ -1,4 +1,4 @@
-"""The accelerator, held against the reference."""
+"""The accelerator gives the same result as the reference decoder."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def columns(name: str, **decimals: str) -> Sequence[Column]:
 
 
 def told(decoded: Decoded) -> Any:
-    """All of it, as values; not a number is equal to itself there."""
+    """The whole result as values, in which NaN equals NaN."""
     return (
         [repr(array.to_pylist()) for array in decoded.arrays],
         [array.type for array in decoded.arrays],
@@ -42,7 +42,7 @@ def told(decoded: Decoded) -> Any:
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("name", sorted(SCHEMAS))
 def test_it_makes_of_any_payloads_what_the_reference_makes(name: str, seed: int) -> None:
-    """Values, types, order, times and reasons; every fourth payload is spoiled."""
+    """Values, types, order, times and reasons are the reference's, also of damaged payloads."""
     chance = random.Random(f"{name} {seed}")  # noqa: S311 - not a secret
     payloads = [shapes.event(chance, number, name)[1] for number in range(400)]
     for at in range(0, 400, 4):
@@ -62,7 +62,7 @@ def test_it_makes_of_any_payloads_what_the_reference_makes(name: str, seed: int)
     "payloads", [[], [b""], [b"", b"\x00"]], ids=["none", "empty", "nothing that decodes"]
 )
 def test_chunks_with_nothing_in_them(payloads: list[bytes]) -> None:
-    """Have nothing, and a reason for each payload."""
+    """A chunk without a decodable payload has no rows, and a reason for each payload."""
     found = Accelerated(SCHEMAS["account"], columns("account"))(payloads)
 
     assert list(found.rows) == []
@@ -71,7 +71,7 @@ def test_chunks_with_nothing_in_them(payloads: list[bytes]) -> None:
 
 
 def test_an_encoding_that_is_right_but_not_the_usual_one_is_decoded() -> None:
-    """A list in two blocks, a number with needless bytes: the proof fails, and the reference decides."""
+    """A valid but unusual encoding fails the proof, and the reference decodes it."""
     avro = {
         "type": "record",
         "name": "X__e",
@@ -94,7 +94,7 @@ def test_an_encoding_that_is_right_but_not_the_usual_one_is_decoded() -> None:
 
 
 def test_a_schema_that_it_cannot_decode_is_the_references() -> None:
-    """It panics at bytes, with what is no Exception."""
+    """A panic of the accelerator leaves the chunk to the reference."""
     avro = {"type": "record", "name": "X__e", "fields": [{"name": "B", "type": "bytes"}]}
     kinds = [Column(name="B", field="B", type=FieldType(kind="binary"))]
 
@@ -104,7 +104,7 @@ def test_a_schema_that_it_cannot_decode_is_the_references() -> None:
 
 
 def test_a_decoder_that_differs_in_the_first_rows_is_not_used() -> None:
-    """Then all rows are the reference's, these and the next."""
+    """After a difference in the first rows the reference decodes all rows."""
     name = "reading"
     payloads = [shapes.event(random.Random(1), 1, name)[1]]  # noqa: S311
     accelerated = Accelerated(SCHEMAS[name], columns(name), module=Liar())
@@ -116,7 +116,7 @@ def test_a_decoder_that_differs_in_the_first_rows_is_not_used() -> None:
 
 
 class Liar:
-    """Decodes each payload to what it is not, and encodes that to the very payload."""
+    """Decoder of wrong values whose encoding gives the very payload."""
 
     def __init__(self) -> None:
         self._payloads: list[bytes] = []

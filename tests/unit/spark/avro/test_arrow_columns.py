@@ -68,7 +68,7 @@ def test_members_missing_in_one_schema_are_null() -> None:
 
 
 def test_arrays_and_maps_of_anything() -> None:
-    """Items are built as columns are, whatever they hold, and nulls stay apart from empty."""
+    """Items of arrays and maps are converted as columns are, and null differs from empty."""
     instants = FieldType(kind="array", item=FieldType(kind="timestamp"))
     people = FieldType(kind="array", item=PERSON)
     days = FieldType(kind="map", item=FieldType(kind="date"))
@@ -91,7 +91,7 @@ def test_arrays_and_maps_of_anything() -> None:
     ],
 )
 def test_a_value_its_column_cannot_hold_is_that_records_matter(kind: Any, value: int) -> None:
-    """The others are built; the reason names the field, the type and the value."""
+    """A value that does not fit leaves out its record alone; the reason names the field."""
     columns = [Column(name="a", field="A", type=FieldType(kind=kind))]
 
     arrays, fitting, reasons = build_columns([{"A": 1}, {"A": value}, {"A": None}], columns)
@@ -116,7 +116,7 @@ def test_a_value_its_column_cannot_hold_is_that_records_matter(kind: Any, value:
     ],
 )
 def test_a_decimal_is_made_of_a_doubles_shortest_text(value: float, lands: str) -> None:
-    """Rounded half to even at the scale, as a person reads the number and not as binary has it; ints are exact."""
+    """A decimal is the double's shortest text, rounded half to even; ints are exact."""
     kind = FieldType(kind="decimal", precision=6, scale=2)
 
     assert build(kind, value, None) == [Decimal(lands), None]
@@ -124,7 +124,7 @@ def test_a_decimal_is_made_of_a_doubles_shortest_text(value: float, lands: str) 
 
 @pytest.mark.parametrize("value", [9999.995, 10_000, -1e300, float("nan"), float("inf")])
 def test_a_number_a_decimal_cannot_hold_is_that_records_matter(value: float) -> None:
-    """Too many digits, or no finite number: the others are built."""
+    """A number that the decimal cannot hold leaves out its record alone."""
     kind = FieldType(kind="decimal", precision=6, scale=2)
 
     arrays, fitting, reasons = build_columns(

@@ -1,4 +1,4 @@
-"""Which columns the accelerator can make."""
+"""Columns that the accelerator can make."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def of(kind: Kind) -> FieldType:
     ],
 )
 def test_what_it_can_make(own: FieldType, wanted: FieldType) -> None:
-    """Each kind from itself and from what widens to it."""
+    """Each kind of column is made from itself and from the kinds that widen to it."""
     assert unfit((("A", own),), [Column(name="a", field="A", type=wanted)]) == ""
 
 
@@ -59,12 +59,12 @@ def test_what_it_can_make(own: FieldType, wanted: FieldType) -> None:
     ],
 )
 def test_what_it_leaves_to_the_reference(own: FieldType, wanted: FieldType) -> None:
-    """With the field's name."""
+    """The reason why a column needs the reference names the field."""
     assert "field A" in unfit((("A", own),), [Column(name="a", field="A", type=wanted)])
 
 
 def test_a_list_of_items_without_bytes_is_left_to_the_reference() -> None:
-    """Only the reference counts the items before it makes them."""
+    """Lists whose items take no bytes are left to the reference, which counts them first."""
     schema = {
         "type": "record",
         "name": "X__e",
@@ -80,5 +80,5 @@ def test_a_list_of_items_without_bytes_is_left_to_the_reference() -> None:
 
 
 def test_a_column_that_no_field_fills_is_easily_made() -> None:
-    """It is null."""
+    """A column without a field in the schema is null."""
     assert unfit((), [Column(name="a", field="", type=of("binary"))]) == ""

@@ -1,4 +1,4 @@
-"""Which payloads a schema leads through to the last byte."""
+"""Payloads that a schema reads to their last byte."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ VALUES = [
 
 
 def test_every_kind_of_value_is_walked_through() -> None:
-    """To its last byte: not one less, and not one more."""
+    """A value of each kind is valid, and invalid with a byte less or more."""
     payload = encode(EVERYTHING, {f"F{index}": value for index, value in enumerate(VALUES)})
 
     assert readable(EVERYTHING, [payload, payload[:-1], payload + b"\x00", payload]) == [0, 3]
 
 
 def test_no_payloads_and_payloads_of_nothing() -> None:
-    """A record without fields is read by no bytes at all."""
+    """A record without fields is valid with no bytes at all."""
     assert readable(EVERYTHING, []) == []
     assert readable(record(), [b"", b"\x00"]) == [0]
 
@@ -93,7 +93,7 @@ def test_no_payloads_and_payloads_of_nothing() -> None:
     ],
 )
 def test_what_the_format_allows(kind: Any, payload: bytes, leads: bool) -> None:
-    """Indexes, lengths and counts that cannot be lead nowhere; the neighbours are not touched."""
+    """Impossible indexes, lengths and counts are invalid, and other payloads are not affected."""
     neighbour = {"string": b"\x02a", "long": b"\x02", "int": b"\x02", "boolean": b"\x00"}.get(
         kind if isinstance(kind, str) else "", b"\x00"
     )
@@ -104,7 +104,7 @@ def test_what_the_format_allows(kind: Any, payload: bytes, leads: bool) -> None:
 
 
 def many(items: int) -> bytes:
-    """A list's count, without its end."""
+    """The count of a list, without its end."""
     return encode(record("long"), {"F0": items})
 
 
@@ -130,7 +130,7 @@ PAIR = {"type": "record", "name": "Pair", "fields": [{"name": "A", "type": "null
     ],
 )
 def test_items_that_take_no_bytes_are_counted(item: Any, payload: bytes, leads: bool) -> None:
-    """All of a payload's together; what a neighbour has does not count."""
+    """Items without bytes are counted per payload, over all its lists."""
     full = many(MOST) + b"\x00"
     schema = record({"type": "array", "items": item})
 
@@ -138,7 +138,7 @@ def test_items_that_take_no_bytes_are_counted(item: Any, payload: bytes, leads: 
 
 
 def test_items_that_take_no_bytes_are_counted_in_lists_of_lists() -> None:
-    """Each inner list takes two bytes, and could have as many items as the whole payload."""
+    """Items without bytes are counted over the inner lists of a payload."""
     schema = record({"type": "array", "items": {"type": "array", "items": "null"}})
     half = many(MOST // 2) + b"\x00"
 
@@ -147,7 +147,7 @@ def test_items_that_take_no_bytes_are_counted_in_lists_of_lists() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_it_tells_what_can_be_read_from_what_cannot(seed: int) -> None:
-    """It finds all that are whole, and none that the reference cannot read; text and bitmaps it does not look at."""
+    """Every intact payload is valid, and none that the reference cannot read."""
     chance = random.Random(seed)  # noqa: S311 - not a secret
     whole = [shapes.event(chance, number, "account")[1] for number in range(300)]
     spoiled = [shapes.spoiled(chance, "account", payload)[1] for payload in whole]

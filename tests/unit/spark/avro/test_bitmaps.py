@@ -1,4 +1,4 @@
-"""Bitmaps of change events: the examples of Salesforce's documentation, and what lies beyond a schema."""
+"""Bitmaps of change events: the examples of Salesforce's documentation, and invalid ones."""
 
 from __future__ import annotations
 
@@ -73,7 +73,10 @@ def test_bitmaps_name_the_fields_of_the_events_own_schema(
 
 
 def test_the_documented_long_example_names_top_fields_first_and_then_members() -> None:
-    """`0x650004E0` with two member bitmaps gives bits 5, 6, 7, 10, 24, 26, 29, 30, then members 4 of field 4 and 1, 2 of field 7."""
+    """The documented long example gives the documented fields, then their members.
+
+    Bits 5, 6, 7, 10, 24, 26, 29, 30, then member 4 of field 4, and members 1 and 2 of field 7.
+    """
     layout = tuple((f"F{index}", tuple(f"M{member}" for member in range(8))) for index in range(31))
 
     names = field_names(["0x650004E0", "4-0x10", "7-0x06"], layout)
@@ -82,7 +85,7 @@ def test_the_documented_long_example_names_top_fields_first_and_then_members() -
 
 
 def test_both_cases_of_hexadecimal_are_read() -> None:
-    """Writers use upper case; lower case means the same."""
+    """Hexadecimal digits of either case are read."""
     assert set_bits("0x0a") == set_bits("0x0A") == [1, 3]
 
 
@@ -103,6 +106,6 @@ def test_both_cases_of_hexadecimal_are_read() -> None:
     ],
 )
 def test_what_the_schema_has_no_field_for_is_an_error(element: str) -> None:
-    """A bit beyond the schema, a member of a plain field, and text that is no bitmap are refused, never skipped."""
+    """A bit without a field, a member of a plain field, and other text are errors."""
     with pytest.raises(ValueError, match=r"."):
         field_names([element], ACCOUNT)

@@ -1,4 +1,4 @@
-"""An event's bytes and its schema, to its record or a reason."""
+"""An event's payload and its schema, to a record or a reason."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def test_a_platform_event_decodes_to_its_fields(
     order_schema: str, order: Callable[..., bytes]
 ) -> None:
-    """Every field of the schema is there, absent ones as None."""
+    """Every field of the schema is in the record, absent ones as None."""
     record = Decoder(order_schema).decode(order(Number__c="N1"))
 
     assert record == {
@@ -31,7 +31,7 @@ def test_a_platform_event_decodes_to_its_fields(
 def test_names_stand_in_place_of_bitmaps(
     account_schema: str, account: Callable[..., bytes]
 ) -> None:
-    """All three lists of a change event's header name fields, members of compounds with their parent."""
+    """The three bitmaps of a change event's header become names of fields and members."""
     payload = account(
         changedFields=["0x04", "1-0x02"], nulledFields=["1-0x01"], diffFields=["0x02"]
     )
@@ -68,7 +68,7 @@ def test_a_name_is_text_or_a_record(
 def test_a_corrupt_payload_has_a_reason(
     order_schema: str, order: Callable[..., bytes], spoil: Callable[[bytes], bytes], reason: str
 ) -> None:
-    """Whatever is wrong with the bytes is that event's matter, and is said."""
+    """A damaged payload is undecodable, with a reason for the damage."""
     with pytest.raises(UndecodableError, match=reason):
         Decoder(order_schema).decode(spoil(order()))
 
@@ -76,7 +76,7 @@ def test_a_corrupt_payload_has_a_reason(
 def test_an_enum_symbol_beyond_the_schema_is_undecodable(
     account_schema: str, account: Callable[..., bytes]
 ) -> None:
-    """A change type that the event's schema does not list is not guessed."""
+    """A change type that the schema does not list is undecodable."""
     payload = account()
     at = payload.index(b"001A") + 5  # after the record ids: the text and the end of its array
 
@@ -96,7 +96,7 @@ def test_an_enum_symbol_beyond_the_schema_is_undecodable(
     ids=["branch -1", "symbol -1", "truth value 2", "int of 33 bits", "long of 11 bytes"],
 )
 def test_what_fastavro_reads_though_it_is_no_avro_is_undecodable(kind: Any, payload: bytes) -> None:
-    """It would land as a value that nobody wrote; its neighbours do land."""
+    """Invalid Avro that fastavro reads is undecodable, and the other payloads decode."""
     fields = [{"name": "A", "type": kind}, {"name": "B", "type": "long"}]
     schema = {"type": "record", "name": "X__e", "fields": fields}
     whole = encode(
@@ -117,7 +117,7 @@ def test_what_fastavro_reads_though_it_is_no_avro_is_undecodable(kind: Any, payl
     ids=["a payload that is Avro", "one that only fastavro reads"],
 )
 def test_a_list_of_a_million_items_without_bytes_is_undecodable(front: bytes) -> None:
-    """An executor would run out of memory for it; its neighbours decode."""
+    """A list of a million items without bytes is undecodable; other payloads decode."""
     fields = [
         {"name": "A", "type": ["null", "string"]},
         {"name": "B", "type": {"type": "array", "items": "null"}},
@@ -134,7 +134,7 @@ def test_a_list_of_a_million_items_without_bytes_is_undecodable(front: bytes) ->
 
 
 def test_types_of_one_name_in_two_namespaces_are_two() -> None:
-    """What is read is walked through with the type that the schema means."""
+    """Types of the same name in two namespaces are told apart."""
 
     def named(namespace: str, kind: str) -> Any:
         fields = [{"name": "V", "type": kind}]
@@ -155,13 +155,13 @@ def test_types_of_one_name_in_two_namespaces_are_two() -> None:
 def test_a_bit_beyond_the_schema_is_undecodable(
     account_schema: str, account: Callable[..., bytes], bitmap: str
 ) -> None:
-    """A bitmap that does not fit the schema means that it is not this event's schema."""
+    """A bitmap with a bit that the schema does not have makes the event undecodable."""
     with pytest.raises(UndecodableError, match="changedFields: "):
         Decoder(account_schema).decode(account(changedFields=[bitmap]))
 
 
 def test_one_bad_event_leaves_the_others(order_schema: str, order: Callable[..., bytes]) -> None:
-    """The good ones decode, each known by its place; the bad one has a reason."""
+    """Good payloads decode with their indexes, and a bad one among them has a reason."""
     records, good, reasons = Decoder(order_schema).decode_all(
         [order(Number__c="A"), b"", order(Number__c="C")]
     )
@@ -172,7 +172,7 @@ def test_one_bad_event_leaves_the_others(order_schema: str, order: Callable[...,
 
 
 def test_reasons_are_short_whatever_the_payload() -> None:
-    """A reason never carries a payload into quarantine a second time."""
+    """A reason has a bounded length, so that it never repeats a payload."""
     schema = {
         "type": "record",
         "name": "X__e",
@@ -186,7 +186,7 @@ def test_reasons_are_short_whatever_the_payload() -> None:
 
 
 def test_numbers_stay_numbers_whatever_logical_type_a_schema_claims() -> None:
-    """Types come from `doc`; a logical type would make the decoder return another kind of value."""
+    """Logical types are ignored: values stay numbers, and types come from `doc`."""
     schema = {
         "type": "record",
         "name": "X__e",
@@ -200,13 +200,13 @@ def test_numbers_stay_numbers_whatever_logical_type_a_schema_claims() -> None:
     "text", ['{"type": "record", "name": "X", "fields": [{"name": "A", "type": "wrong"}]}', "{"]
 )
 def test_what_is_no_schema_makes_no_decoder(text: str) -> None:
-    """A broken schema file is an error of the batch, not of its events."""
+    """An invalid schema is an error of the decoder, not of its events."""
     with pytest.raises(ValueError, match=r"."):
         Decoder(text)
 
 
 def test_an_event_has_the_same_reason_each_time() -> None:
-    """Where something lay in memory is no part of it."""
+    """A reason has no address in memory, so that it is the same each time."""
     schema = {"type": "record", "name": "X__e", "fields": [{"name": "A", "type": "double"}]}
     decoder = Decoder(json.dumps(schema))
 
@@ -216,7 +216,7 @@ def test_an_event_has_the_same_reason_each_time() -> None:
 
 
 def test_a_field_that_is_named_like_the_header_but_is_none() -> None:
-    """It is a field as any other."""
+    """A plain field with the name of the header decodes as any other field."""
     schema = {
         "type": "record",
         "name": "X__e",

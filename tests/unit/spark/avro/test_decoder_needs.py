@@ -1,4 +1,4 @@
-"""What is said of a Python that cannot decode."""
+"""Errors for a Python that cannot decode."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ NOTHING: dict[str, Any] = {"driver_lacks": (), "executors_lack": (), "python": "
         ),
         (
             {"executors_lack": ("pyarrow", "fastavro", "pyruhvro")},
-            r"^The executors' Python \(/usr/bin/python3\) has no fastavro and no pyarrow\..*image.*spark\.archives",
+            r"^The executors' Python \(/usr/bin/python3\) has no fastavro and no pyarrow\."
+            r".*image.*spark\.archives",
         ),
         ({"executors_lack": ("airflow_provider_sfevents", "fastavro")}, "--py-files"),
     ],
     ids=["driver", "executors", "package"],
 )
 def test_what_decoding_needs_is_named_in_one_line(lacks: dict[str, Any], said: str) -> None:
-    """With the remedy, before anything is read."""
+    """A missing module is one error with the remedy, before events are read."""
     with pytest.raises(ConfigurationError, match=said) as refused:
         check_needs(**{**NOTHING, **lacks})
 
@@ -36,10 +37,10 @@ def test_what_decoding_needs_is_named_in_one_line(lacks: dict[str, Any], said: s
 
 
 def test_the_accelerator_is_not_needed() -> None:
-    """The reference decodes without it."""
+    """A missing accelerator is no error."""
     check_needs(**{**NOTHING, "executors_lack": ("pyruhvro",)})
 
 
 def test_nothing_is_said_where_nothing_is_missing() -> None:
-    """An empty text stands for that."""
+    """Without a missing module the text is empty."""
     assert wheels_missing("python3", ()) == ""

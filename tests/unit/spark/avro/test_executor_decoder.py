@@ -1,4 +1,4 @@
-"""The decoder an executor makes of what its Python has."""
+"""Choice of an executor's decoder."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TEXTS = FieldType(kind="array", item=FieldType(kind="string"))
 def test_the_accelerator_decodes_what_it_is_fit_for(
     accelerated: bool, avro: Any, kind: FieldType, made: type
 ) -> None:
-    """Decided once for a schema, from its shape alone."""
+    """The accelerator decodes schemas that it fits, and the reference all others."""
     schema = {"type": "record", "name": "X__e", "fields": [{"name": "A", "type": avro}]}
 
     columns = [Column(name="A", field="A", type=kind)]
@@ -46,12 +46,12 @@ def test_the_accelerator_decodes_what_it_is_fit_for(
 
 
 def test_what_a_python_lacks() -> None:
-    """Modules are looked for, not loaded."""
+    """Missing modules are found without an import."""
     assert lacking(("json", "no_such_module_at_all")) == ("no_such_module_at_all",)
 
 
 def test_this_python_is_known_by_its_path_and_by_its_environment(tmp_path: Path) -> None:
-    """A link to it from another folder may be another environment's, with other packages."""
+    """A link from another folder may be another environment, so it is another Python."""
     link = tmp_path / "python"
     link.symlink_to(sys.executable)
 

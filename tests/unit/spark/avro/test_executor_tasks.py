@@ -1,4 +1,4 @@
-"""What runs on executors, without Spark."""
+"""The executors' tasks, without Spark."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RECEIVED = datetime(2026, 11, 3, 1, 2, 3, tzinfo=UTC)
 
 
 def staged(*events: tuple[str, bytes], first: int = 0) -> pa.RecordBatch:
-    """Rows as Spark hands them over: (schema id, payload)."""
+    """Rows of (schema id, payload), as Spark passes them."""
     ordinals = range(first, first + len(events))
     return pa.RecordBatch.from_pydict(
         {
@@ -56,7 +56,7 @@ def rows(batches: Any) -> list[dict[str, Any]]:
 def test_a_decoded_row_carries_envelope_and_payload(
     order_schema: str, order: Callable[..., bytes]
 ) -> None:
-    """The event's time is its CreatedDate, its date that time's, and values have their columns' types."""
+    """A row has the event's time and date, and its values have their columns' types."""
     found = rows(
         decoded(
             task({"o": order_schema}),
@@ -86,7 +86,7 @@ def test_a_decoded_row_carries_envelope_and_payload(
 def test_a_change_events_time_is_its_commit(
     account_schema: str, account: Callable[..., bytes]
 ) -> None:
-    """Not LastModifiedDate, which an event need not carry."""
+    """The time of a change event is its commit time, not LastModifiedDate."""
     found = rows(decoded(task({"a": account_schema}), iter([staged(("a", account(modified=0)))])))
 
     assert found[0]["event_time"] == datetime(2023, 5, 27, 19, 53, 17, tzinfo=UTC)
@@ -96,7 +96,7 @@ def test_a_change_events_time_is_its_commit(
 def test_an_event_without_a_readable_time_has_the_date_it_was_received(
     account_schema: str, account: Callable[..., bytes]
 ) -> None:
-    """It is put aside with that date; a partition is never null."""
+    """An event without a readable time has the date of its receipt."""
     far = account(commitTimestamp=2**62)
 
     found = rows(undecodable(task({"a": account_schema}), iter([staged(("a", far))])))
@@ -110,7 +110,7 @@ def test_an_event_without_a_readable_time_has_the_date_it_was_received(
 def test_every_event_is_either_decoded_or_put_aside(
     order_schema: str, order: Callable[..., bytes]
 ) -> None:
-    """The two functions share the rows out: none in both, none in neither; what is put aside says what and why."""
+    """Each row is either decoded or undecodable with a reason."""
     batch = staged(("o", order()), ("o", b"spoilt"), ("o", order(At__c=-1)), ("o", order()))
     of = task({"o": order_schema})
 
@@ -126,7 +126,7 @@ def test_every_event_is_either_decoded_or_put_aside(
 def test_schemas_of_one_type_land_in_the_same_columns(
     order_schema: str, order: Callable[..., bytes]
 ) -> None:
-    """Rows of both versions in one Arrow batch; a field the older one lacks is null."""
+    """Rows of two schemas share columns; a field that one lacks is null."""
     older = order_schema.replace("Number__c", "Label__c")
 
     found = rows(
@@ -145,7 +145,7 @@ def test_schemas_of_one_type_land_in_the_same_columns(
 def test_events_of_a_refused_schema_are_put_aside_whole(
     order_schema: str, order: Callable[..., bytes]
 ) -> None:
-    """With the reason the schema was refused for."""
+    """All events of a refused schema are undecodable, with the schema's reason."""
     of = Task(
         types=(), refused={"o": "contradiction"}, names={"o": "Order__e"}, first_ordinals=(0,)
     )
@@ -158,7 +158,7 @@ def test_events_of_a_refused_schema_are_put_aside_whole(
 def test_the_split_of_a_row_follows_from_its_ordinal(
     order_schema: str, order: Callable[..., bytes]
 ) -> None:
-    """Whatever way the rows come, each knows the split it is of."""
+    """The split of a row follows from its ordinal, in any order of rows."""
     of = task({"o": order_schema}, first_ordinals=(0, 3, 5))
 
     found = rows(
@@ -174,7 +174,7 @@ def test_the_split_of_a_row_follows_from_its_ordinal(
 
 
 def test_the_raw_payload_is_kept_on_request(order_schema: str, order: Callable[..., bytes]) -> None:
-    """As the last column."""
+    """With `keep_payload` the raw payload is the last column."""
     batches = list(
         decoded(task({"o": order_schema}, keep_payload=True), iter([staged(("o", order()))]))
     )
@@ -186,18 +186,18 @@ def test_the_raw_payload_is_kept_on_request(order_schema: str, order: Callable[.
 def test_an_event_of_a_schema_that_is_not_the_batchs_stops_the_job(
     order_schema: str, order: Callable[..., bytes]
 ) -> None:
-    """Such files are not those the manifest was written for."""
-    with pytest.raises(StagingError, match="names schema 'other', which the manifest does not"):
+    """A schema that the manifest does not name fails the job."""
+    with pytest.raises(StagingError, match="names schema 'other', and the manifest does not"):
         list(decoded(task({"o": order_schema}), iter([staged(("other", order()))])))
 
 
 def test_a_batch_without_a_good_row_yields_nothing(order_schema: str) -> None:
-    """No empty files come of it."""
+    """Without a decodable row there is no Arrow batch, so that no empty file is written."""
     assert list(decoded(task({"o": order_schema}), iter([staged(("o", b"spoilt"))]))) == []
 
 
 def test_the_columns_that_lead_are_those_the_job_declares() -> None:
-    """The declared types and the names filled in are one list."""
+    """The leading columns have the declared names and types."""
     assert LEADING_NAMES[0] == "event_id"
     assert LEADING_NAMES[-2:] == ("event_date", "staged_split")
 
@@ -205,7 +205,7 @@ def test_the_columns_that_lead_are_those_the_job_declares() -> None:
 def test_events_that_are_left_out_are_in_neither(
     order_schema: str, order: Callable[..., bytes]
 ) -> None:
-    """By their ordinals, wherever an Arrow batch begins; the others keep theirs."""
+    """Events that are left out, by ordinal, are neither decoded nor undecodable."""
     batches = [staged(("o", order()), ("o", b"")), staged(("o", b""), ("o", order()), first=2)]
     of = task({"o": order_schema}, left_out=frozenset({1, 3}))
 
