@@ -13,10 +13,10 @@ unexport PYTHONDONTWRITEBYTECODE
 # So many processes share the tests, most of which wait most of the time. Those that you name run in one, in order.
 LANES ?= $(if $(ARGS),0,3)
 PYTEST := python -m pytest -n $(LANES) $(ARGS)
-CHECKED := airflow_provider_sfevents tests dags scripts benchmarks
+CHECKED := airflow_provider_sfevents tests dags scripts benchmarks docs/conf.py
 
 .PHONY: help demo ui test test-full test-org check check-format check-lint check-types check-imports check-house \
-	format bench bench-year proof soak histories lock proto docs-errors clean \
+	format bench bench-year proof soak histories lock proto docs docs-errors clean \
 	runtime dev
 
 help: ## list the targets
@@ -40,7 +40,7 @@ test-full: dev ## all tests; a failure does not keep the long ones from telling 
 	$(SHARE_CLASSES)
 	@status=0; $(PYTEST) -m "not full" || status=1; $(PYTEST) -m "full and not soak" || status=1; exit $$status
 
-test-org: dev ## the contract suite on a real org, whose allowances it uses; docs/contract.md says what to set
+test-org: dev ## the contract suite on a real org, whose allowances it uses; docs/how-to/contract-suite.md says what to set
 	python -m pytest tests/contract --org --timeout=7200 $(ARGS)
 
 check: check-format check-lint check-types check-imports check-house ## format, lint, types, import rules, house rules
@@ -85,7 +85,11 @@ bench-year: dev ## upkeep of a year of batches, one every five minutes, in each 
 lock: ## resolve the newest allowed packages into the lock files
 	@scripts/lock.sh
 
-docs-errors: dev ## make docs/errors.md from the client's tables of errors
+docs: dev ## build the documentation as a site, in build/docs; a warning fails it
+	@python -m sphinx -W --keep-going -q -b html docs build/docs
+	@echo "build/docs/index.html"
+
+docs-errors: dev ## make docs/reference/errors.md from the client's tables of errors
 	@python -m scripts.errors_page
 
 proto: ## generate the Python code from pubsub_api.proto

@@ -2,7 +2,7 @@
 
 Each is an event of Python's own auditing (`sys.audit`), which costs next to nothing without a hook.
 To stop a process at a step, install a hook with `sys.addaudithook`, as the proof does
-(docs/proof.md).
+(docs/explanation/proof.md).
 
 The steps are in the order of a batch's life; those of Spark's driver are between `spark-next` and
 `spark-ended`.

@@ -1,7 +1,7 @@
 """Accounts, contacts and opportunities as they are: tables that follow the org, change by change.
 
 Every run lands the change events since the last one in a log of their own, and applies them to one table for each object. A new table is filled
-by `salesforce_records_snapshot`; see docs/seeding.md, step by step.
+by `salesforce_records_snapshot`; see docs/how-to/follow-an-org.md, step by step.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Makes docs/errors.md from the tables that the client itself goes by: `python -m scripts.errors_page`."""
+"""Makes docs/reference/errors.md from the tables that the client itself goes by: `python -m scripts.errors_page`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from airflow_provider_sfevents.pubsub.rpc_errors import BY_DETAILS, BY_STATUS, E
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-PAGE = Path(__file__).parent.parent / "docs" / "errors.md"
+PAGE = Path(__file__).parent.parent / "docs" / "reference" / "errors.md"
 
 _ROOMS = (
     ("service.", "The service"),
@@ -40,7 +40,7 @@ the Pub/Sub API stand here without their common beginning `{PREFIX}`. A code dec
 
 "Tried again" is about the client, within a task; a task that fails with anything but "no" here is retried by Airflow as its `retries` say. With
 "no" the task fails at once, whatever its `retries`: somebody has to act first. What a task had staged before an error stays, and is not paid for again. What is published is sent
-again by rules of its own: [publishing](publishing.md).
+again by rules of its own: [publishing](../how-to/publish.md).
 """
 
 
@@ -107,7 +107,7 @@ def _logins() -> Iterable[str]:
     yield from _table(("error", "description contains", "what to do"), rows)
     yield "\nHTTP 403 with `Bad_OAuth_Token` from the userinfo endpoint: the session token was refused. Give a fresh one.\n"
     yield "## Logging in: SOAP\n"
-    yield "HTTP 500 with a fault. See [connections](connections.md#soap) on the end of this login.\n"
+    yield "HTTP 500 with a fault. See [logging in](../how-to/log-in.md#soap) on the end of this login.\n"
     faults = (
         (
             f"`{one.code}`",

@@ -16,4 +16,4 @@ resolve() {
 }
 
 resolve --output-file requirements.lock
-resolve --group test --group check --constraints requirements.lock --output-file requirements-dev.lock
+resolve --group test --group check --group docs --constraints requirements.lock --output-file requirements-dev.lock

@@ -70,8 +70,8 @@ class SfEventsToSparkOperator(spark_submission.SubmitsToSpark, FetchesBatch, Spa
     the batch with `airflow_provider_sfevents.spark.read_batch` and end with `write_receipt`.
 
     With `current_state` the same Spark job also applies change events to current-state tables
-    (docs/changes.md). If a bound ended a batch, its last transaction stays open. Then a run without
-    events starts Spark, too, to apply it.
+    (docs/explanation/change-events.md). If a bound ended a batch, its last transaction stays open.
+    Then a run without events starts Spark, too, to apply it.
 
     Result, also the `extra` of the task's outlet asset events: `batch_id`, `sequence`, `manifest`,
     `events`, `bytes`, `ended_by`, `quarantined`, `duplicates`, `tables` (rows by table), `losses`
@@ -100,7 +100,8 @@ class SfEventsToSparkOperator(spark_submission.SubmitsToSpark, FetchesBatch, Spa
         for an entity snapshot), or `empty` (the org had none before).
     :param history: keep every state of a record, in a table beside that of the records.
     :param row_changes: of new current-state tables: `rewrite` the file of a changed row, or
-        `vectors` (deletion vectors, merge-on-read), which fewer programs read (docs/reading.md).
+        `vectors` (deletion vectors, merge-on-read), which fewer programs read
+        (docs/how-to/read-tables.md).
     :param spark_conn_id: connection of type `spark`; it has to exist.
     """
 

@@ -228,7 +228,7 @@ def plan_submission(
     for name in way.exposed():
         log.warning(
             "env_vars names %s. At %s Airflow puts env_vars on spark-submit's command line, which "
-            "every user of this machine can read; docs/clusters.md shows other ways to pass "
+            "every user of this machine can read; docs/how-to/clusters.md shows other ways to pass "
             "secrets.",
             *(name, way.master),
         )

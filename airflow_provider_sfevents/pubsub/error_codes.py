@@ -1,6 +1,6 @@
 """Meaning of each `error-code` of the Pub/Sub API.
 
-The page docs/errors.md is made from the same table.
+The page docs/reference/errors.md is made from the same table.
 
 From the API's page on handling errors, and from trailers seen on live orgs. A code decides, never
 the status beside it: an unknown topic comes as NOT_FOUND or as PERMISSION_DENIED, an unavailable

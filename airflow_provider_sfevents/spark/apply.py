@@ -1,4 +1,4 @@
-"""The job `spark-submit` runs to follow records: land one staged batch of change events, then apply it. See `docs/changes.md`.
+"""The job `spark-submit` runs to follow records: land one staged batch of change events, then apply it. See `docs/reference/spark-jobs.md`.
 
 spark-submit --py-files sfevents.zip apply.py --manifest URL --table ROOT_OR_NAMESPACE --current-state ROOT_OR_NAMESPACE --format delta
 

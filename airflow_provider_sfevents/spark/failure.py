@@ -53,7 +53,7 @@ def one_line(error: BaseException) -> str:
     if name := _NO_WHEEL.search(text):
         return (
             f"The Python of the driver or of an executor has no {name['name'].lower()}. Executors need pyarrow, fastavro and numpy, the "
-            'driver pandas too: install them, or ship an environment with --archives and PYSPARK_PYTHON (docs/spark.md, "On a cluster").'
+            "driver pandas too: install them, or ship an environment with --archives and PYSPARK_PYTHON (docs/how-to/clusters.md)."
         )
     return _of_pythons(text) or no_store(text) or _of_jars(text) or _of_files(text)
 
@@ -62,12 +62,12 @@ def _of_pythons(text: str) -> str:
     if differ := _PYTHONS.search(text):
         return (
             f"Executors run Python {differ['executors']} and the driver {differ['drivers']}; they have to be the same. Name another one for "
-            "the executors by spark.pyspark.python, or for the driver by spark.pyspark.driver.python (docs/clusters.md)."
+            "the executors by spark.pyspark.python, or for the driver by spark.pyspark.driver.python (docs/how-to/clusters.md)."
         )
     if missing := _NO_PYTHON.search(text):
         return (
             f"There is no Python at {missing['path']} on an executor. Install it there, or name the one that is there by "
-            "spark.pyspark.python (docs/clusters.md)."
+            "spark.pyspark.python (docs/how-to/clusters.md)."
         )
     return ""
 

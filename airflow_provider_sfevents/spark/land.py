@@ -1,4 +1,4 @@
-"""The job `spark-submit` runs: land one staged batch. See `docs/spark.md`.
+"""The job `spark-submit` runs: land one staged batch. See `docs/reference/spark-jobs.md`.
 
 spark-submit --py-files sfevents.zip land.py --manifest URL --table ROOT_OR_NAMESPACE
 """

@@ -1,4 +1,4 @@
-"""The job `spark-submit` runs to maintain tables: compaction, expiry, removal of unneeded files. See `docs/upkeep.md`.
+"""The job `spark-submit` runs to maintain tables: compaction, expiry, removal of unneeded files. See `docs/how-to/upkeep.md`.
 
 spark-submit --py-files sfevents.zip maintain.py --table ROOT_OR_NAMESPACE --current-state ROOT_OR_NAMESPACE --format delta
 """

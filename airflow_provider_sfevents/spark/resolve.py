@@ -1,4 +1,4 @@
-"""The job `spark-submit` runs to make tables of records right from a read of the org; seeding is the same. See `docs/changes.md`.
+"""The job `spark-submit` runs to make tables of records right from a read of the org; seeding is the same. See `docs/reference/spark-jobs.md`.
 
 spark-submit --py-files sfevents.zip resolve.py --current-state ROOT_OR_NAMESPACE --format delta --entity Account \
     --records URL --records-format csv --read-at 2026-11-01T06:30:00Z

@@ -23,5 +23,5 @@ def no_store(text: str) -> str:
     jar = _STORES.get(scheme, f"the file system of {scheme}")
     return (
         f"Spark has no jar for {scheme}:// addresses. Give it {jar}, on the driver and on every executor: in Spark's folder jars, in the "
-        "image, or by `packages` (docs/clusters.md)."
+        "image, or by `packages` (docs/how-to/clusters.md)."
     )

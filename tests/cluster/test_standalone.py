@@ -123,7 +123,7 @@ def test_executors_in_an_environment_that_travels_with_the_job(
 ) -> None:
     """What only the archive has decodes the events, by the Python that it is unpacked with; the machines have nothing of it."""
     assert "No module named 'pyruhvro'" in cluster.python.said("import pyruhvro")
-    # As docs/clusters.md packs it; of the two largest wheels there are links to those of this machine.
+    # As docs/how-to/clusters.md packs it; of the two largest wheels there are links to those of this machine.
     made = ExecutorPython.make(tmp_path / "made", wheels=("pyarrow", "numpy"), copies=True)
     made.copy("fastavro", "pyruhvro")
     archive = tmp_path / "env.tar.gz"

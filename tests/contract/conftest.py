@@ -1,4 +1,4 @@
-"""One suite for the emulator, always, and for a real org, with `--org`; see docs/contract.md."""
+"""One suite for the emulator, always, and for a real org, with `--org`; see docs/how-to/contract-suite.md."""
 
 from __future__ import annotations
 

@@ -317,7 +317,7 @@ def check_given(environment: Mapping[str, str]) -> None:
     if missing:
         raise pytest.UsageError(
             f"{' and '.join(missing)} must be set to run the contract suite on an org; "
-            "docs/contract.md says how"
+            "docs/how-to/contract-suite.md says how"
         )
     try:
         connection = json.loads(environment[CONNECTION])

@@ -1,6 +1,6 @@
 """Other people's clients as processes: started by a small driver, told what to do and telling what they see, a line of JSON each.
 
-Each has an environment of its own in which the emulator's certificate is trusted, in the way that `docs/emulator.md` gives to users.
+Each has an environment of its own in which the emulator's certificate is trusted, in the way that `docs/reference/emulator.md` gives to users.
 """
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ def test_a_connection_that_was_made_in_the_form_can_be_tested(page: ConnectionsP
 
 
 def test_airflow_refuses_to_test_a_connection_without_a_port(page: ConnectionsPage) -> None:
-    """Without a port Airflow answers Bad Request, as docs/connections.md says."""
+    """Without a port Airflow answers Bad Request, as docs/reference/connection.md says."""
     with Emulator() as bus:
         page.create("my_org", bus, "")
         assert "Bad Request" in page.test()

@@ -1,4 +1,4 @@
-"""`python -m tests.proof soak` and `python -m tests.proof report`: see docs/proof.md."""
+"""`python -m tests.proof soak` and `python -m tests.proof report`: see docs/explanation/proof.md."""
 
 from __future__ import annotations
 

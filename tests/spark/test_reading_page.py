@@ -1,18 +1,17 @@
-"""Each example of `docs/reading.md`, as a reader pastes it, on tables that were landed."""
+"""Each example of `docs/how-to/read-tables.md`, as a reader pastes it, on tables that were landed."""
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from airflow_provider_sfevents.spark.landing.land_batch import land
 from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
+from tests.harness.pages import Page
 from tests.spark.lakes import by_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.harness.jars import Jars
@@ -28,25 +27,8 @@ ORDERS, COMPLETE = 6, 4
 
 
 @pytest.fixture
-def page(repository: Path) -> Page:
-    return Page((repository / "docs/reading.md").read_text())
-
-
-class Page:
-    """The examples of a page, by heading."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def examples(self, heading: str, language: str) -> Iterator[str]:
-        """Those below a heading and the ones in it."""
-        depth = heading.index(" ")
-        section = re.split(
-            rf"^#{{1,{depth}}} ", self._text.split(f"\n{heading}\n")[1], flags=re.MULTILINE
-        )[0]
-        found = re.findall(rf"^```{language}\n(.*?)^```$", section, flags=re.MULTILINE | re.DOTALL)
-        assert found, f"no {language} below {heading}"
-        yield from found
+def page() -> Page:
+    return Page("how-to/read-tables.md")
 
 
 def landed(spark: Any, staging: Staging, folder: Path, table_format: str) -> Path:
@@ -97,7 +79,7 @@ def test_parquet_tables_are_read_in_python(
     spark: Any, parquet: Path, page: Page, heading: str, added: set[str]
 ) -> None:
     """All rows, and those of complete batches; with the column that was added where the page says so."""
-    for example in page.examples(heading, "python"):
+    for example in page.samples("python", heading):
         found = run(example, parquet, spark=spark)
 
         assert (count(found["orders"]), count(found["complete"])) == (ORDERS, COMPLETE)
@@ -110,8 +92,8 @@ def test_parquet_tables_are_read_in_sql(spark: Any, parquet: Path, page: Page) -
     """By Spark and by DuckDB: complete batches."""
     import duckdb
 
-    [by_spark] = page.examples("### Spark", "sql")
-    [by_duckdb] = page.examples("### DuckDB", "sql")
+    [by_spark] = page.samples("sql", "### Spark")
+    [by_duckdb] = page.samples("sql", "### DuckDB")
 
     assert spark.sql(by_spark.replace("/lake/salesforce", str(parquet))).count() == COMPLETE
     with duckdb.connect() as connection:
@@ -122,7 +104,7 @@ def test_parquet_tables_are_read_in_sql(spark: Any, parquet: Path, page: Page) -
 
 def test_quarantine_is_read(spark: Any, parquet: Path, page: Page) -> None:
     """The event that does not decode, with the reason."""
-    [example] = page.examples("## Quarantine", "python")
+    [example] = page.samples("python", "## Quarantine")
 
     found = run(example, parquet, spark=spark)
 
@@ -156,8 +138,8 @@ def test_tables_of_a_format_are_read_with_spark_and_without(
         }.items():
             session.conf.set(f"spark.sql.catalog.lake{key}", value)
 
-    [sql] = page.examples(heading, "sql")
-    [example] = page.examples(heading, "python")
+    [sql] = page.samples("sql", heading)
+    [example] = page.samples("python", heading)
     found = run(example, root)
 
     assert session.sql(sql.replace("/lake/salesforce", str(root))).count() == COMPLETE
@@ -172,7 +154,7 @@ def test_records_in_doubt_are_left_out(spark: Any, jars: Jars, tmp_path: Path, p
     from tests.harness.jars import or_skip
 
     or_skip(lambda: jars.delta)
-    [sql] = page.examples("## Records, and what is in doubt", "sql")
+    [sql] = page.samples("sql", "## Records, and what is in doubt")
     session, _ = by_path("delta", spark, tmp_path / "org").opened("Account")
 
     def write(name: str, columns: str, rows: list[dict[str, Any]]) -> None:

@@ -1,6 +1,6 @@
 """Avro types of Salesforce's field types, with their `doc` hints.
 
-Source: schemas of live orgs; the table of types is in the facts of docs/emulator.md.
+Source: schemas of live orgs; the table of types is in the facts of docs/reference/emulator.md.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ def _start(command: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="any other knob, see docs/emulator.md",
+        help="any other knob, see docs/reference/emulator.md",
     )
 
 

@@ -1,7 +1,7 @@
 """The tables that the state of an apply lives in: their columns, and the order in which a run writes them.
 
 Names are lower case with an underscore inside, which no Salesforce field is (`envelope.py`). An order is three columns, which compare as the
-tuple does. `docs/changes.md` says what each is for.
+tuple does. `docs/reference/tables.md` says what each is for.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ _REFUSED = {
         "delta.appendOnly": "a batch that lands again replaces its rows",
     },
     naming.ICEBERG: {
-        "format-version": "tables are of version 2, which every reader of docs/reading.md reads",
+        "format-version": "tables are of version 2, which every reader of docs/how-to/read-tables.md reads",
         **dict.fromkeys(
             _ISOLATIONS, "landings at the same time would not see each other's commits"
         ),

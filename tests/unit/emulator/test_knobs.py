@@ -31,8 +31,8 @@ def test_every_knob_says_what_the_real_service_does() -> None:
 
 
 def test_every_knob_is_in_the_documentation() -> None:
-    """The table of docs/emulator.md has each knob with its default, and no other."""
-    text = (Path(__file__).parents[3] / "docs" / "emulator.md").read_text()
+    """The table of docs/reference/emulator.md has each knob with its default, and no other."""
+    text = (Path(__file__).parents[3] / "docs" / "reference" / "emulator.md").read_text()
     rows = dict(re.findall(r"^\| `(\w+)` \| `([^`]+)` \|", text, re.MULTILINE))
     assert rows == {field.name: repr(field.default) for field in fields(Knobs)}
 

@@ -1,6 +1,6 @@
 """The command for each kind of cluster, word by word, and settings that are refused first.
 
-The tests need no YARN and no Kubernetes; the commands are those of `docs/clusters.md`.
+The tests need no YARN and no Kubernetes; the commands are those of `docs/how-to/clusters.md`.
 """
 
 from __future__ import annotations

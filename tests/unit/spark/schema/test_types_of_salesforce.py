@@ -1,4 +1,4 @@
-"""Every type of Salesforce: the column it becomes, a value on its way into it, and the table in docs/types.md that says so."""
+"""Every type of Salesforce: the column it becomes, a value on its way into it, and the table in docs/reference/types.md that says so."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from airflow_provider_sfevents.spark.avro.decode import Decoder
 from airflow_provider_sfevents.spark.schema.decimals import read_decimals
 from airflow_provider_sfevents.spark.schema.event_columns import plan_batch
 
-DOCS = Path(__file__).parents[4] / "docs" / "types.md"
+DOCS = Path(__file__).parents[4] / "docs" / "reference" / "types.md"
 HEADING = "## Salesforce types"
 
 

@@ -1,4 +1,4 @@
-"""What docs/emulator.md tells users to do in tests of their own DAGs."""
+"""The tutorials do what they say."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.harness.pages import Page
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
@@ -17,18 +19,12 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.full]
 
 
-def _example(page: str, heading: str) -> str:
-    """The first block of Python below a heading."""
-    below = page.partition(f"## {heading}\n")[2]
-    return below.partition("```python\n")[2].partition("```")[0]
-
-
-def test_the_page_s_test_of_a_dag_passes_as_it_is(
+def test_the_test_of_a_dag_passes_as_it_is(
     repository: Path, tmp_path: Path, spark_environment: Mapping[str, str]
 ) -> None:
-    """In a project that has nothing but the example's DAG and the example's test, with the fixture that the package brings."""
-    page = (repository / "docs" / "emulator.md").read_text()
-    (tmp_path / "test_orders.py").write_text(_example(page, "In tests of your own DAGs"))
+    """The page's test passes in a project with nothing but it and the DAG that it tests."""
+    sample = Page("tutorials/test-your-dag.md").samples("python")[0]
+    (tmp_path / "test_orders.py").write_text(sample)
     (tmp_path / "dags").mkdir()
     shutil.copy(repository / "dags" / "salesforce_orders.py", tmp_path / "dags")
     done = subprocess.run(
