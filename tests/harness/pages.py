@@ -3,43 +3,58 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 
+@dataclass(frozen=True)
+class Command:
+    """A command of a page, with the lines that the page shows below it."""
+
+    line: str
+    prints: tuple[str, ...] = ()
+
+
 class Page:
-    """One page below `docs/`; samples are found by their language and the heading above them."""
+    """One page, by its path below `docs/`; samples are found by their language and the heading above them."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._text = (DOCS / name).read_text(encoding="utf-8")
+        self.text = (DOCS / name).read_text(encoding="utf-8")
 
     def samples(self, language: str, heading: str | None = None) -> Sequence[str]:
         """Samples of the page, or of the section below `heading` (written with its `#`)."""
-        text = self._text if heading is None else self._section(heading)
+        text = self.text if heading is None else self._section(heading)
         found = re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
         assert found or heading is None, f"{self.name}: no {language} below {heading}"
         return found
 
-    def commands(self, heading: str | None = None) -> Sequence[str]:
-        """Commands of the `console` samples: lines after `$ `, with the lines that continue them."""
-        lines = [line for one in self.samples("console", heading) for line in one.splitlines()]
-        found: list[str] = []
-        for line in lines:
-            if found and found[-1].endswith("\\"):
-                found[-1] += f"\n{line}"
-            elif line.startswith("$ "):
-                found.append(line.removeprefix("$ "))
+    def commands(self) -> Sequence[Command]:
+        """Commands of the `console` samples: lines after `$ `, each with the lines that it prints."""
+        found: list[Command] = []
+        for line in "\n".join(self.samples("console")).splitlines():
+            if line.startswith("$ "):
+                found.append(Command(line.removeprefix("$ ")))
+            else:
+                found[-1] = Command(found[-1].line, (*found[-1].prints, line))
         return found
+
+    def files(self) -> Mapping[str, str]:
+        """Samples of Python that begin with their path in a comment, by that path."""
+        found = (
+            (re.match(r"# ([\w/]+\.py)\n", sample), sample) for sample in self.samples("python")
+        )
+        return {path[1]: sample for path, sample in found if path}
 
     def _section(self, heading: str) -> str:
         depth = heading.index(" ")
-        below = self._text.split(f"\n{heading}\n")[1]
+        below = self.text.split(f"\n{heading}\n")[1]
         return re.split(rf"^#{{1,{depth}}} ", below, flags=re.MULTILINE)[0]
 
 
