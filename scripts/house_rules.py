@@ -81,7 +81,7 @@ def _tree_violations(path: str, tree: ast.Module) -> Iterator[_Violation]:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             yield from _function_violations(path, node, is_test)
         for text in _docstrings(node):
-            if match := _QUESTION.match(text.value):
+            if match := _QUESTION.match(str(text.value)):
                 yield path, text.lineno, f"docstring that begins with {match[1]}"
 
 

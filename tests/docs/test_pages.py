@@ -25,7 +25,7 @@ CLASSES = {
         "SfEventsCommitOperator",
     ),
     f"{PACKAGE}.operators.publish": ("SfEventsPublishOperator",),
-    f"{PACKAGE}.operators.resolve": ("SfEventsResolveOperator",),
+    f"{PACKAGE}.operators.entity_snapshot": ("SfEventsEntitySnapshotOperator",),
     f"{PACKAGE}.operators.maintain": ("SfEventsMaintainOperator",),
     f"{PACKAGE}.sensors.sfevents": ("SfEventsSensor",),
     f"{PACKAGE}.triggers.sfevents": ("SfEventsWatchTrigger",),
@@ -113,6 +113,6 @@ def _arguments(kind: type) -> set[str]:
     return {
         name
         for base in kind.__mro__
-        if base is not object
-        for name in inspect.signature(base.__init__).parameters
+        if base is not object and "__init__" in vars(base)
+        for name in inspect.signature(vars(base)["__init__"]).parameters
     }

@@ -31,7 +31,7 @@ def check_needs(
         raise ConfigurationError(
             f"The driver's Python has no {' and no '.join(driver_lacks)}. Install them where "
             "spark-submit runs; in cluster mode, in the image or environment that the driver gets "
-            '(docs/how-to/clusters.md).'
+            "(docs/how-to/clusters.md)."
         )
     if PACKAGE in executors_lack:
         raise ConfigurationError(
@@ -51,5 +51,5 @@ def wheels_missing(python: str, names: Collection[str]) -> str:
         f"The executors' Python ({python}) has no {' and no '.join(sorted(names))}. --py-files "
         "cannot ship compiled wheels: install them on every node (in the image, in the cluster's "
         "environment), or ship an environment that has them with spark.archives and "
-        'PYSPARK_PYTHON (docs/how-to/clusters.md).'
+        "PYSPARK_PYTHON (docs/how-to/clusters.md)."
     )
