@@ -16,7 +16,7 @@ PYTEST := python -m pytest -n $(LANES) $(ARGS)
 CHECKED := airflow_provider_sfevents tests dags scripts benchmarks docs/conf.py
 
 .PHONY: help demo ui test test-full test-org check check-format check-lint check-types check-imports check-house \
-	format bench bench-year proof soak histories lock proto docs docs-errors clean \
+	format bench bench-year proof soak histories lock proto docs docs-pages clean \
 	runtime dev
 
 help: ## list the targets
@@ -89,8 +89,9 @@ docs: dev ## build the documentation as a site, in build/docs; a warning fails i
 	@python -m sphinx -W --keep-going -q -b html docs build/docs
 	@echo "build/docs/index.html"
 
-docs-errors: dev ## make docs/reference/errors.md from the client's tables of errors
+docs-pages: dev ## make the reference pages that come from code: errors, Spark jobs
 	@python -m scripts.errors_page
+	@python -m scripts.options_page
 
 proto: ## generate the Python code from pubsub_api.proto
 	@scripts/proto.sh

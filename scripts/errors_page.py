@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,14 +34,16 @@ _ROOMS = (
 
 _INTRO = f"""# Errors
 
-This page is made from the tables that the client goes by: `make docs-errors`.
+This page is made from the tables that the client uses: `make docs-pages`.
 
-Every message says what was tried, what Salesforce said, its code, the rpc id (which Salesforce's support asks for), and what to do. The codes of
-the Pub/Sub API stand here without their common beginning `{PREFIX}`. A code decides, not the gRPC status beside it.
+Every message names the call, Salesforce's answer, its code, the rpc id (which Salesforce's support
+asks for), and the remedy. Codes of the Pub/Sub API are listed without their common beginning
+`{PREFIX}`. A code decides, not the gRPC status beside it.
 
-"Tried again" is about the client, within a task; a task that fails with anything but "no" here is retried by Airflow as its `retries` say. With
-"no" the task fails at once, whatever its `retries`: somebody has to act first. What a task had staged before an error stays, and is not paid for again. What is published is sent
-again by rules of its own: [publishing](../how-to/publish.md).
+"Tried again" is about the client, within a task. A task that fails with anything but "no" is
+retried by Airflow as its `retries` say. With "no" the task fails at once, whatever its `retries`,
+because a retry changes nothing. Events that a task had staged before an error stay, and are not
+paid for again. Publishing is retried by rules of its own: [publish](../how-to/publish.md).
 """
 
 
@@ -81,7 +84,7 @@ def _codes() -> Iterable[str]:
 
 def _inside() -> Iterable[str]:
     yield "## Inside answers\n"
-    yield "No status of a call, and no stream ends by them. Salesforce's text is shown as it comes; there is no list of them.\n"
+    yield "These are no status of a call, and end no stream. Salesforce's text is shown as it comes; it\npublishes no list.\n"
     yield from _table(
         ("code", "what it means"), ((f"`{code}`", means) for code, means in INSIDE_ANSWERS)
     )
@@ -90,22 +93,22 @@ def _inside() -> Iterable[str]:
 
 def _without_code() -> Iterable[str]:
     yield "## Without a code\n"
-    yield "The wire, a proxy, or something else than the service answered. What gRPC says is looked at first, then the status.\n"
+    yield "The network, a proxy, or another server answered. The text of gRPC decides first, then the status.\n"
     found = [
         *((f"... {part} ...", meaning) for part, meaning in BY_DETAILS),
         *((f"`{status}`", meaning) for status, meaning in BY_STATUS.items()),
     ]
     rows = ((what, _acts(one.kind, one.remedy), RETRIED[one.kind]) for what, one in found)
     yield from _table(("message or status", "who acts, and how", "tried again"), rows)
-    yield "\nEvery other status without a code is taken for the wire's: tried again, with growing pauses.\n"
+    yield "\nAny other status without a code counts as the network's: tried again, with growing pauses.\n"
 
 
 def _logins() -> Iterable[str]:
     yield "## Logging in: OAuth\n"
-    yield "HTTP 400 with `error` and `error_description`. Not tried again: the connection, the app or the user has to be changed.\n"
+    yield "HTTP 400 with `error` and `error_description`. Not tried again: the connection, the app or the user\nhas to be changed.\n"
     rows = ((f"`{error}`", part, remedy) for error, part, remedy in oauth_errors.REMEDIES)
     yield from _table(("error", "description contains", "what to do"), rows)
-    yield "\nHTTP 403 with `Bad_OAuth_Token` from the userinfo endpoint: the session token was refused. Give a fresh one.\n"
+    yield "\nHTTP 403 with `Bad_OAuth_Token` from the userinfo endpoint: the session token was refused. Give a\nfresh one.\n"
     yield "## Logging in: SOAP\n"
     yield "HTTP 500 with a fault. See [logging in](../how-to/log-in.md#soap) on the end of this login.\n"
     faults = (
@@ -124,16 +127,19 @@ def _logins() -> Iterable[str]:
 def _rest() -> Iterable[str]:
     yield "## REST\n"
     yield (
-        "Full reads, discovery and limits. A refused session (HTTP 401, `INVALID_SESSION_ID`) is renewed once. Tried again: what cannot be reached, "
-        f"HTTP 5xx, and {', '.join(f'`{one}`' for one in sorted(rest_errors.PASSING))}. `REQUEST_LIMIT_EXCEEDED` means that the org's API requests of 24 hours "
-        "are used up: wait. The others are not tried again:\n"
+        "Full reads, discovery and limits. A refused session (HTTP 401, `INVALID_SESSION_ID`) is\n"
+        "renewed once. Tried again: a connection that fails, HTTP 5xx, and\n"
+        f"{', '.join(f'`{one}`' for one in sorted(rest_errors.PASSING))}.\n"
+        "`REQUEST_LIMIT_EXCEEDED` means that the org's API requests of 24 hours are used up: wait.\n"
+        "The others are not tried again:\n"
     )
     rows = ((f"`{code}`", remedy) for code, remedy in rest_errors.REMEDIES.items())
     yield from _table(("code", "what to do"), rows)
-    yield (
-        "\nHTTP 404 for a resource that is about no object, such as `limits` or the list of "
-        f"objects: {rest_errors.NO_RESOURCE}\n"
+    text = (
+        "HTTP 404 for a resource that is about no object, such as `limits` or the list of objects: "
+        f"{rest_errors.NO_RESOURCE}"
     )
+    yield f"\n{textwrap.fill(text, 100)}\n"
 
 
 def _acts(kind: ErrorKind, remedy: str) -> str:

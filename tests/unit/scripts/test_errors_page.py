@@ -7,7 +7,7 @@ from scripts.errors_page import PAGE, page
 
 
 def test_the_page_is_what_the_tables_say() -> None:
-    """docs/reference/errors.md is the script's work of today: after a change of a table, `make docs-errors`."""
+    """docs/reference/errors.md is the script's work of today: after a change of a table, `make docs-pages`."""
     assert PAGE.read_text(encoding="utf-8") == page()
 
 
