@@ -114,3 +114,18 @@ def _arguments(kind: type) -> set[str]:
         if base is not object and "__init__" in vars(base)
         for name in inspect.signature(vars(base)["__init__"]).parameters
     }
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_anchors_are_headings(page: Page) -> None:
+    """Each link with an anchor names a heading of its page, in the form that GitHub uses."""
+    here = DOCS / page.name
+    for target, anchor in re.findall(r"\]\(([^)#\s]*\.md)?#([^)\s]+)\)", page.text):
+        text = (here.parent / target).read_text() if target else page.text
+        assert anchor in _anchors(text), f"{target}#{anchor}"
+
+
+def _anchors(text: str) -> set[str]:
+    prose = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ (.+)$", prose, flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
