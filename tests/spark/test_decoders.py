@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from airflow_provider_sfevents.spark.schema.event_columns import BatchPlan
+    from airflow_provider_sfevents.spark.schema.event_columns import SchemaPlan
     from tests.spark.conftest import Lake, Staging
 
 # PySpark leaves it to the garbage collector to close the sockets it reads results from.
@@ -58,7 +58,7 @@ def staged(spark: Any, folder: Path, events: list[tuple[str, bytes]]) -> DataFra
     return spark.read.schema(STAGED_SQL).parquet(str(folder))
 
 
-def task(plan: BatchPlan, count: int, **more: Any) -> Task:
+def task(plan: SchemaPlan, count: int, **more: Any) -> Task:
     return Task(
         **{
             "types": plan.types,
@@ -72,7 +72,7 @@ def task(plan: BatchPlan, count: int, **more: Any) -> Task:
 
 
 def outcome(
-    rows: DataFrame, plan: BatchPlan, count: int, *, accelerated: bool, **more: Any
+    rows: DataFrame, plan: SchemaPlan, count: int, *, accelerated: bool, **more: Any
 ) -> dict[str, Any]:
     """Every decoded row and every reason, and the columns' types."""
     from pyspark.sql import functions as F  # noqa: N812

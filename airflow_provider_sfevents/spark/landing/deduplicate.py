@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from airflow_provider_sfevents.spark.landing.staged_batch import StagedBatch
-    from airflow_provider_sfevents.spark.schema.event_columns import BatchPlan, EventType
+    from airflow_provider_sfevents.spark.schema.event_columns import EventType, SchemaPlan
     from airflow_provider_sfevents.spark.tables.interface import Tables
 
 logger = logging.getLogger(__name__)
@@ -93,7 +93,7 @@ Compared = dict[tuple[str, Source], Standing]
 """What is standing, for each table of the batch and each source it is compared with."""
 
 
-def sources(plan: BatchPlan, table: str, topic: str) -> tuple[Source, ...]:
+def sources(plan: SchemaPlan, table: str, topic: str) -> tuple[Source, ...]:
     """Where events may stand already that a batch is about to land in this table."""
     kinds = {kind.name: kind for kind in plan.types}
     if table != file_moves.QUARANTINE:

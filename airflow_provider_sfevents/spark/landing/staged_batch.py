@@ -12,8 +12,8 @@ from airflow_provider_sfevents.spark.avro import decode_frames, executor_tasks
 from airflow_provider_sfevents.spark.landing.splits import Split, splits_of
 from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.schema.event_columns import (
-    BatchPlan,
     EventType,
+    SchemaPlan,
     nothing_recorded,
     plan_batch,
 )
@@ -56,7 +56,7 @@ class StagedBatch:
     url: str
     text: str
     manifest: Manifest
-    plan: BatchPlan
+    plan: SchemaPlan
     splits: tuple[Split, ...]
     accelerated: bool = False
 
@@ -208,7 +208,7 @@ def open_batch(
         url=manifest_url,
         text=text,
         manifest=manifest,
-        plan=BatchPlan(types=(), refused={}, names={}),
+        plan=SchemaPlan(types=(), refused={}, names={}),
         splits=splits_of(manifest.parts),
         accelerated=accelerated,
     )

@@ -1,1 +1,1 @@
-"""Columns of event tables: types of fields, their evolution, what is recorded of them. No I/O, no Spark."""
+"""Event schemas as table columns: types, evolution, records of columns. No I/O, no Spark."""

@@ -1,7 +1,7 @@
-"""Numbers as decimals, where the user asks for it: `{"Amount__c": "decimal(18,2)", "*": "decimal(38,6)"}`. No I/O, no Spark.
+"""Decimal columns by configuration: `{"Amount__c": "decimal(18,2)", "*": "decimal(38,6)"}`.
 
-Salesforce sends every number with a fraction as a double, so a double is what its column is. A decimal is a choice: sums of money
-come out exact, and a value with more digits than the decimal has goes to quarantine.
+Salesforce sends every number with a fraction as a double, so its column is a double. A decimal is a
+choice: sums of money are exact, and a value with more digits than the decimal goes to quarantine.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _TYPE = re.compile(r"\s*decimal\s*\(\s*(\d{1,9})\s*,\s*(\d{1,9})\s*\)\s*", re.AS
 
 
 def read_decimals(decimals: Mapping[str, str]) -> dict[str, FieldType]:
-    """Read what the user configured; called where a DAG is parsed, so that a mistake is seen before anything is spent.
+    """Read the option `decimals`; called when a DAG is parsed, before events are delivered.
 
-    :param decimals: types by field: its name as in the event's schema (upper and lower case count as one), `Parent.Member` for a
-        member of a compound, or `*` for every double of the event that is not named and is no member of a compound (these are
-        coordinates).
+    :param decimals: types by field: its name as in the event's schema (upper and lower case count
+        as one), `Parent.Member` for a member of a compound, or `*` for every double of the event
+        that is not named and is no member of a compound (these are coordinates).
     :returns: types by field in folded case.
-    :raises ConfigurationError: a name or a type that cannot be; the message says what can.
+    :raises ConfigurationError: an invalid name or type; the message names valid ones.
     """
     if not isinstance(decimals, Mapping):
         raise ConfigurationError(
@@ -44,14 +44,15 @@ def read_decimals(decimals: Mapping[str, str]) -> dict[str, FieldType]:
         key = _checked_name(name)
         if key in found:
             raise ConfigurationError(
-                f"decimals names the field {name} twice; upper and lower case are one to Salesforce."
+                f"decimals names the field {name} twice; Salesforce's names have no case. Give it "
+                "once."
             )
         found[key] = _decimal(name, text)
     return found
 
 
 def with_decimals(fields: Fields, decimals: Mapping[str, FieldType]) -> Fields:
-    """Apply what was configured: a number that is named becomes its decimal, a field that is no number stays what it is.
+    """Replace the types of configured numbers; a field that is no number keeps its type.
 
     :param decimals: as `read_decimals` returns them.
     """
@@ -84,13 +85,14 @@ def _checked_name(name: object) -> str:
         return EVERY_DOUBLE
     if not isinstance(name, str) or not _FIELD.fullmatch(name):
         raise ConfigurationError(
-            f"decimals names {name!r}, which is no field: give a field's name (Amount__c), Parent.Member for a member of a compound "
-            "(Place__c.Latitude), or * for every double of the event."
+            f"decimals names {name!r}, which is no field: give a field's name (Amount__c), "
+            "Parent.Member for a member of a compound (Place__c.Latitude), or * for every double "
+            "of the event."
         )
     key = name.casefold()
     if key.partition(".")[0] == _HEADER:
         raise ConfigurationError(
-            f"decimals names {name}: the numbers of ChangeEventHeader are whole and stay so. Leave it out."
+            f"decimals names {name}: the numbers of ChangeEventHeader are whole. Leave it out."
         )
     return key
 
@@ -99,11 +101,13 @@ def _decimal(name: str, text: object) -> FieldType:
     match = _TYPE.fullmatch(text) if isinstance(text, str) else None
     if match is None:
         raise ConfigurationError(
-            f"decimals gives {name} the type {text!r}; it has to be decimal(precision,scale), for example decimal(18,2)."
+            f"decimals gives {name} the type {text!r}; it has to be decimal(precision,scale), for "
+            "example decimal(18,2)."
         )
     precision, scale = int(match[1]), int(match[2])
     if not 1 <= precision <= _MOST_DIGITS or scale > precision:
         raise ConfigurationError(
-            f"decimals gives {name} the type {text!r}: precision has to be 1 to {_MOST_DIGITS}, and scale 0 to precision."
+            f"decimals gives {name} the type {text!r}: precision has to be 1 to {_MOST_DIGITS}, "
+            "and scale 0 to precision."
         )
     return FieldType(kind="decimal", precision=precision, scale=scale)

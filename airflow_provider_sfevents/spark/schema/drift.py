@@ -1,4 +1,4 @@
-"""What changed in the tables' columns with a batch, in words: for the landing's log and its receipt. No I/O, no Spark."""
+"""Report changes of tables' columns by a batch, for log and receipt. No I/O, no Spark."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from airflow_provider_sfevents.spark.schema.recorded_types import additions
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from airflow_provider_sfevents.spark.schema.event_columns import BatchPlan
+    from airflow_provider_sfevents.spark.schema.event_columns import SchemaPlan
     from airflow_provider_sfevents.spark.schema.evolution import Evolution
     from airflow_provider_sfevents.spark.schema.field_types import Column
 
@@ -19,15 +19,16 @@ What = Literal["new_table", "added", "changed", "widened", "absent", "quarantine
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift:
-    """One thing that changed.
+    """One change.
 
-    :param what: `new_table`; `added`: a field, or a member of a compound, that the table did not have; `changed`: a field's kind, so that
-        it has one column more; `widened`: a field's values go to a column of another type that holds them; `absent`: a field of the
-        table that a schema does not have; `quarantined`: the events of a schema.
-    :param column: the column, or `Column.Member`; empty where it is about a table or a schema.
-    :param type: of the column, in SQL; of a field that is `widened`, its own.
-    :param of_table: for `changed` and `widened`: the column or columns that the field has had, each with its type in SQL.
-    :param schemas: ids of the schemas it comes with.
+    :param what: `new_table`; `added`: a field, or a member of a compound, that the table did not
+        have; `changed`: a field's kind, so that it gets one more column; `widened`: a field's
+        values go to a column of another type that holds them; `absent`: a field of the table that a
+        schema does not have; `quarantined`: the events of a schema.
+    :param column: the column, or `Column.Member`; empty for a table or a schema.
+    :param type: of the column, in SQL; for `widened`, of the field.
+    :param of_table: for `changed` and `widened`: earlier columns of the field, with types in SQL.
+    :param schemas: ids of the schemas with the change.
     :param reason: for `quarantined`.
     """
 
@@ -49,8 +50,8 @@ class Drift:
                 said = f"{self.column} ({self.type}) is new ({schemas})"
             case "changed":
                 said = (
-                    f"a field changed in kind: its values go to the new column {self.column} ({self.type}), and {self.of_table} is null "
-                    f"for them ({schemas})"
+                    f"a field changed in kind: its values go to the new column {self.column} "
+                    f"({self.type}), and {self.of_table} is null for them ({schemas})"
                 )
             case "widened":
                 said = f"values of type {self.type} go to {self.of_table} ({schemas})"
@@ -61,17 +62,17 @@ class Drift:
         return f"{self.event_type}: {said}."
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values, the empty ones left out; for JSON."""
+        """Values for JSON, without empty ones."""
         return {key: value for key, value in asdict(self).items() if value}
 
 
-def drift_report(plan: BatchPlan, new_schemas: Collection[str]) -> tuple[Drift, ...]:
-    """What a batch changes, by event type; empty in the usual case.
+def drift_report(plan: SchemaPlan, new_schemas: Collection[str]) -> tuple[Drift, ...]:
+    """List the changes of a batch by event type; usually there are none.
 
-    Fields that only change their order are not reported: columns keep theirs.
+    Fields in another order are not reported, because columns keep their order.
 
-    :param new_schemas: ids of schemas that had not landed before. What a schema lacks or widens is said when it comes first, not with
-        every batch.
+    :param new_schemas: ids of schemas that had not landed before. Fields that a schema lacks or
+        widens are reported with its first batch only.
     """
     return tuple(
         change
@@ -81,7 +82,7 @@ def drift_report(plan: BatchPlan, new_schemas: Collection[str]) -> tuple[Drift, 
 
 
 def _of_type(
-    name: str, evolution: Evolution, plan: BatchPlan, new_schemas: frozenset[str]
+    name: str, evolution: Evolution, plan: SchemaPlan, new_schemas: frozenset[str]
 ) -> Iterator[Drift]:
     if not evolution.before.columns and evolution.filled:
         yield Drift(event_type=name, what="new_table", schemas=tuple(sorted(evolution.filled)))
@@ -139,7 +140,7 @@ def _absent(name: str, evolution: Evolution, schema_id: str) -> Iterator[Drift]:
 
 
 def _others(evolution: Evolution, column: Column) -> list[Column]:
-    """Columns of the same field that stand before this one."""
+    """Columns of the same field that come before this one."""
     before = evolution.after.columns[: evolution.after.columns.index(column)]
     return [other for other in before if other.field.casefold() == column.field.casefold()]
 

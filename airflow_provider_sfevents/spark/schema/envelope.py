@@ -1,13 +1,15 @@
-"""The columns that stand beside an event's own, in every table: which event it is, when it happened, how it came here.
+"""Envelope columns, beside an event's own in every table: identity, time, and origin in a batch.
 
-Every name is lower case with an underscore inside. No field of Salesforce is spelled so: standard fields have no underscore, all
-others end in `__c` or another double underscore with a letter or two.
+Every name is lower case with an underscore inside. No field of Salesforce has such a name: standard
+fields have no underscore, all others end in `__c` or another double underscore with a letter or
+two.
 """
 
 from __future__ import annotations
 
-EVENT_ID = "event_id"  # string; empty where the service sent none
-EVENT_TIME = "event_time"  # timestamp: CreatedDate, or a change event's commitTimestamp; null where it has none
+EVENT_ID = "event_id"  # string; empty if the service sent none
+# timestamp: CreatedDate, or a change event's commitTimestamp; null if it has neither
+EVENT_TIME = "event_time"
 RECEIVED_AT = "received_at"  # timestamp
 REPLAY_ID = "replay_id"  # string, lower-case hex
 SCHEMA_ID = "schema_id"  # string
@@ -16,16 +18,18 @@ TOPIC = "event_topic"  # string
 BATCH_ID = "batch_id"  # string
 SEQUENCE = "batch_sequence"  # bigint
 ORDINAL = "batch_ordinal"  # bigint, from 0 within the batch
-EVENT_DATE = "event_date"  # date, UTC: of event_time, or of received_at where that is null; the partition column
+# date, UTC, of event_time, or of received_at if that is null; the partition column
+EVENT_DATE = "event_date"
 
 RAW_PAYLOAD = "raw_payload"  # binary; on request, and in quarantine
 REASON = "quarantine_reason"  # string; in quarantine only
-EVENT_TYPE = "event_type"  # string; in quarantine only, where a table holds many
+EVENT_TYPE = "event_type"  # string; in quarantine only, as its table has events of many types
 
-SPLIT = "staged_split"  # int; which of a batch's splits (`splits`) an event is of. Names the landed file, never lands
-GONE = (
-    "sfevents_gone"  # boolean; in the source of a MERGE only: the row is to be deleted. Never lands
-)
+# int; the split of the batch (`splits`) that has the event. It names the landed file, and is in no
+# table.
+SPLIT = "staged_split"
+# boolean; in the source of a MERGE only: the row is deleted. It is in no table.
+GONE = "sfevents_gone"
 
 ENVELOPE = (
     EVENT_ID,
@@ -43,5 +47,5 @@ RESERVED = frozenset({*ENVELOPE, EVENT_DATE, RAW_PAYLOAD, REASON, EVENT_TYPE, SP
 
 
 def column_name(field: str) -> str:
-    """Name a field's column: its own name, unless that is one of ours (no Salesforce name is)."""
+    """Name a field's column: its own name, with `_` behind it if an envelope column has it."""
     return f"{field}_" if field.casefold() in RESERVED else field

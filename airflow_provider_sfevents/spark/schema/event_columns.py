@@ -1,4 +1,4 @@
-"""What a batch's schemas make of it: which event types it holds, and the columns of each. No I/O, no Spark."""
+"""Plan a batch from its schemas: its event types, and the columns of each. No I/O, no Spark."""
 
 from __future__ import annotations
 
@@ -29,12 +29,14 @@ _REASON_LENGTH = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventType:
-    """All events of one name in a batch, whichever of its schemas they were written with.
+    """All events of one name in a batch, of any of its schemas.
 
     :param schemas: the schemas' JSON by id.
-    :param columns: all columns that the table has with this batch, in its order, those that nothing of the batch fills among them;
-        all files of the batch are written with all of them. Which field each is read from is another for each schema: `columns_of`.
-    :param filled: by schema id, the columns its events fill, each with the field's name as that schema spells it.
+    :param columns: all columns of the table with this batch, in its order, also those that the
+        batch does not fill: all its files have all columns. The field of a column differs by
+        schema: `columns_of`.
+    :param filled: by schema id, the columns that its events fill, each with the field's name in
+        that schema.
     """
 
     name: str
@@ -43,24 +45,24 @@ class EventType:
     filled: Mapping[str, Mapping[str, str]]
 
     def columns_of(self, schema_id: str) -> tuple[Column, ...]:
-        """All `columns`, for events written with one of the schemas: `field` is what to read there, empty for a column that stays null.
+        """Columns for events of one schema: `field` is the field to read, empty for a null column.
 
-        A column's type may be wider than the field's: an int in a column of longs, doubles or decimals, a text in the struct of a name
-        that may be text, a struct in one with more members.
+        A column's type may be wider than the field's: an int in a column of longs, doubles or
+        decimals, text in the struct of a name that may be text, a struct in one with more members.
         """
         fields = self.filled[schema_id]
         return tuple(replace(column, field=fields.get(column.name, "")) for column in self.columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BatchPlan:
-    """What becomes of a batch.
+class SchemaPlan:
+    """Event types and schemas of a batch.
 
     :param types: by name, sorted.
-    :param refused: ids of schemas whose events go to quarantine whole, with the reason.
-    :param names: event type by schema id, refused ones too; empty where the schema is not known.
-    :param schemas: the schemas' JSON by id, refused ones too.
-    :param evolutions: what became of each event type's columns, by name; for `drift`, and for what is to be recorded (`after`).
+    :param refused: reasons by id of schemas whose events all go to quarantine.
+    :param names: event type by schema id, also of refused ones; empty for an unknown schema.
+    :param schemas: the schemas' JSON by id, also of refused ones.
+    :param evolutions: change of each event type's columns, by name.
     """
 
     types: tuple[EventType, ...]
@@ -71,7 +73,7 @@ class BatchPlan:
 
 
 def nothing_recorded(_event_type: str) -> Recorded:
-    """As for tables that are not there yet."""
+    """Columns of a table that does not exist yet."""
     return Recorded()
 
 
@@ -83,18 +85,20 @@ def plan_batch(
     recorded: Callable[[str], Recorded] = nothing_recorded,
     decimals: Mapping[str, FieldType] | None = None,
     on_type_change: OnTypeChange = "new_column",
-) -> BatchPlan:
-    """Group schemas by event type and settle each type's columns.
+) -> SchemaPlan:
+    """Group schemas by event type and decide each type's columns.
 
-    Where two schemas of a type contradict each other in what is new to the table, the one with more events has the first choice.
+    If two schemas of a type contradict each other about new columns, the one with more events comes
+    first.
 
     :param schemas: JSON by id.
-    :param count_events: events by schema id; asked only when there is a contradiction, as the answer is not free.
-    :param unknown: schemas that cannot be had, with the reason why.
-    :param recorded: the columns of an event type's table, by the type's name; asked once for each type of the batch.
+    :param count_events: counts events by schema id; called only for a contradiction, as it takes
+        time.
+    :param unknown: reasons by id of schemas that the service does not have.
+    :param recorded: returns the columns of an event type's table; called once for each type.
     :param decimals: as `read_decimals` returns them.
-    :param on_type_change: what becomes of a field that none of the table's columns can hold.
-    :raises StagingError: a text is no Avro record; or what `recorded` raises.
+    :param on_type_change: rule for a field that no column of the table can hold.
+    :raises StagingError: a text is no Avro record; or an error of `recorded`.
     """
     names = {schema_id: _name(schema_id, text) for schema_id, text in schemas.items()}
     refused = dict(unknown or {})
@@ -116,7 +120,7 @@ def plan_batch(
                     filled=evolution.filled,
                 )
             )
-    return BatchPlan(
+    return SchemaPlan(
         types=tuple(types),
         refused=refused,
         names={**dict.fromkeys(unknown or (), ""), **names},
@@ -131,10 +135,11 @@ def evolved(
     count_events: Callable[[], Mapping[str, int]],
     on_type_change: OnTypeChange,
 ) -> Evolution:
-    """Settle the columns of one table.
+    """Decide the columns of one table.
 
-    :param recorded: the columns that it has.
-    :param fields: of each schema of the batch, by its id; `count_events` as of `plan_batch`.
+    :param recorded: its columns before.
+    :param fields: of each schema of the batch, by its id.
+    :param count_events: as of `plan_batch`.
     """
     before = told(recorded, fields.values())
     evolution = evolve(before, fields, on_type_change)
@@ -146,7 +151,7 @@ def evolved(
 def _fields(
     ids: Iterable[str], schemas: Mapping[str, str], decimals: Mapping[str, FieldType]
 ) -> tuple[dict[str, Fields], dict[str, str]]:
-    """Fields of the schemas that a table can have, by id; the reasons of the others."""
+    """Fields by id of the schemas that a table can have, and the reasons of the others."""
     fields: dict[str, Fields] = {}
     untypeable: dict[str, str] = {}
     for schema_id in ids:
@@ -178,6 +183,6 @@ def _name(schema_id: str, text: str) -> str:
         return event_type(text)
     except ValueError as error:
         raise StagingError(
-            f"The staged schema {schema_id} cannot be used: {error}. Delete the file schemas/{schema_id}.avsc of the batch "
-            "and run the fetch again, which gets it anew."
+            f"The staged schema {schema_id} cannot be used: {error}. Delete the file "
+            f"schemas/{schema_id}.avsc of the batch and run the fetch again, which gets it anew."
         ) from error

@@ -1,13 +1,16 @@
-"""What a batch's schemas make of a table's columns. No I/O, no Spark.
+"""Evolve a table's columns by the schemas of a batch. No I/O, no Spark.
 
-1. Columns are added, never dropped, and keep their order; what is new comes last, members of structs alike.
-2. A column's type never changes, except that a struct gets members. All files of a table can then be read together, in every format:
-   one file with a wider number makes a merged read of Parquet fail, and tables that can widen in place ask for newer readers.
-3. A field's values go to the first of its columns, in the table's order, that can hold them. Where none can, the field has changed in
-   kind: it gets one column more, named after the new kind, or its events go to quarantine, as configured.
+1. Columns are added, never dropped, and keep their order; new ones come last. The same holds for
+   members of structs.
+2. A column's type never changes, except that a struct gets members. So all files of a table can be
+   read together, in every format: one file with a wider number makes a merged read of Parquet fail,
+   and tables that widen in place need newer readers.
+3. A field's values go to the first of its columns, in the table's order, that can hold them. If
+   none can, the field has changed in kind: it gets one more column, named after the new kind, or
+   its events go to quarantine, as configured.
 
-What a column cannot hold now it never can (3 depends on that): its own type stays, and members that are added contradict nothing
-less. So the same field of the same type goes to the same column ever after.
+A value that a column cannot hold today it can never hold (3 depends on that), because its type
+stays, and added members change nothing for it. So a field of a type always goes to the same column.
 """
 
 from __future__ import annotations
@@ -28,21 +31,24 @@ if TYPE_CHECKING:
 OnTypeChange = Literal["new_column", "quarantine"]
 ON_TYPE_CHANGE: tuple[OnTypeChange, ...] = ("new_column", "quarantine")
 
-# Numbers that a column of another type holds, every one of them and exactly. No long in a double: above 2**53 it would be another one.
+# Numbers that a column of another type holds exactly. No long in a double: above 2**53 it would
+# change.
 _FITS: frozenset[tuple[Kind, Kind]] = frozenset({("int", "long"), ("int", "double")})
 _DIGITS: Mapping[Kind, int] = {"int": 10, "long": 19}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evolution:
-    """What became of one table's columns.
+    """Change of one table's columns by a batch.
 
     :param before: the columns before.
-    :param after: the columns with which the batch's files are written, and the table has from then on.
+    :param after: the columns of the batch's files, and of the table from then on.
     :param schemas: the fields of each schema, by its id.
-    :param filled: by schema id, the columns its events fill, each with the field's name as that schema spells it.
-    :param refused: ids of schemas whose events go to quarantine, with the reason.
-    :param contested: schemas of the batch contradict each other in what is new to the table: their order has decided.
+    :param filled: by schema id, the columns that its events fill, each with the field's name in
+        that schema.
+    :param refused: reasons by id of schemas whose events go to quarantine.
+    :param contested: schemas of the batch contradict each other about new columns, so that their
+        order decided.
     """
 
     before: Recorded
@@ -56,12 +62,13 @@ class Evolution:
 def evolve(
     before: Recorded, schemas: Mapping[str, Fields], on_type_change: OnTypeChange = "new_column"
 ) -> Evolution:
-    """Find a place for every field of a batch's schemas.
+    """Find a column for every field of a batch's schemas.
 
-    A column that is new in this batch still takes the widest type that its schemas ask for (long, where one has int and one long).
-    Where no two schemas contradict each other, their order decides about nothing but the order of new columns and members.
+    A new column takes the widest type of its schemas (long, if one has int and another one long).
+    If no two schemas contradict each other, their order decides only the order of new columns and
+    members.
 
-    :param schemas: fields by schema id; where they contradict each other, what comes first has the first choice.
+    :param schemas: fields by schema id; in a contradiction the first one chooses first.
     """
     slots = [_Slot(column, column.type) for column in before.columns]
     filled: dict[str, Mapping[int, str]] = {}
@@ -93,9 +100,9 @@ def evolve(
 
 
 def held(recorded: FieldType | None, now: FieldType, new: FieldType) -> FieldType | None:
-    """Type of a column that holds what it holds `now` and the `new` values too; None where it cannot.
+    """Type of a column that holds its `now` values and the `new` ones; None if there is none.
 
-    :param recorded: what it was when the batch began; None for what is new, in which numbers may still be widened.
+    :param recorded: its type before the batch; None for a new column, whose numbers may be widened.
     """
     if now == new:
         return now
@@ -111,7 +118,7 @@ def held(recorded: FieldType | None, now: FieldType, new: FieldType) -> FieldTyp
 
 def _held_struct(recorded: FieldType | None, now: FieldType, new: FieldType) -> FieldType | None:
     if new.kind == "string" and now.text_member:
-        return now  # the text goes where a name that is text goes
+        return now  # text goes to the member for text
     if new.kind != "struct" or _mistakes_text(now, new):
         return None
     spelled = {name.casefold(): name for name, _ in now.members}
@@ -119,7 +126,7 @@ def _held_struct(recorded: FieldType | None, now: FieldType, new: FieldType) -> 
     before = dict(recorded.members) if recorded else {}
     for name, kind in new.members:
         if spelled.get(name.casefold(), name) != name:
-            return None  # one member to a SQL engine, two to a decoder
+            return None  # one member for SQL, two for a decoder
         found = held(before.get(name), members[name], kind) if name in members else kind
         if found is None:
             return None
@@ -128,7 +135,7 @@ def _held_struct(recorded: FieldType | None, now: FieldType, new: FieldType) -> 
 
 
 def _mistakes_text(now: FieldType, new: FieldType) -> bool:
-    """Whether a text would land in a member of the record's own, or the other way round."""
+    """Return whether text would go to a member of the record's own, or the other way round."""
     if new.text_member:
         return new.text_member != now.text_member
     return bool(now.text_member) and now.text_member.casefold() in {
@@ -145,16 +152,16 @@ def _fits(small: FieldType, large: FieldType) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Slot:
-    """A column while a batch's schemas are looked at; where `recorded` is None it is new and has no name yet."""
+    """A column during the evolution; if `recorded` is None it is new and has no name yet."""
 
     column: Column
     recorded: FieldType | None
 
 
 class _Placing:
-    """One schema's fields, on their way to columns.
+    """Assignment of one schema's fields to columns.
 
-    :param slots: the columns so far; left as they are.
+    :param slots: the columns so far; not changed.
     """
 
     def __init__(self, slots: Iterable[_Slot]) -> None:
@@ -186,23 +193,30 @@ class _Placing:
 
 
 def _reason(fields: Fields, columns: Sequence[Column]) -> str:
-    """Which fields the table cannot hold: as it is with the batch, so that the words are the same whenever the batch lands."""
+    """Name the fields that the table cannot hold.
+
+    They are compared with the table's columns after the batch, so that the reason is the same if
+    the batch lands again.
+    """
     types: dict[str, list[FieldType]] = {}
     for column in columns:
         types.setdefault(column.field.casefold(), []).append(column.type)
     return "; ".join(
-        f"field {name} is {kind.sql()}, but in the table it is {' or '.join(one.sql() for one in there)}"
+        f"field {name} is {kind.sql()}, but in the table it is "
+        f"{' or '.join(one.sql() for one in there)}"
         for name, kind in fields
         if (there := types.get(name.casefold())) and not any(held(one, one, kind) for one in there)
     )
 
 
 def _named(slots: Sequence[_Slot], own_names: AbstractSet[str]) -> tuple[Column, ...]:
-    """Name the new columns: a field's first after the field, a further one after its kind too; counted up where that is taken.
+    """Name the new columns.
 
-    They are named by field, so that the order of schemas and fields does not decide which of two gets a name.
+    A field's first column is named after the field, a further one also after its kind; a number
+    follows if the name is taken. Columns are named in the order of their fields, so that the order
+    of schemas does not decide about names.
 
-    :param own_names: those that the batch's fields have a claim to, in folded case.
+    :param own_names: names of the batch's fields, in folded case.
     """
     columns = [slot.column for slot in slots]
     taken = {slot.column.name.casefold() for slot in slots if slot.recorded}

@@ -1,8 +1,9 @@
-"""Which column type a field of an event schema becomes. No I/O, no Spark.
+"""Column types of an event schema's fields. No I/O, no Spark.
 
-Avro has a `long` for a date, an instant and a time of day alike; Salesforce says which it is in the field's `doc`
-(`Data:DateOnly:00N...`). Where an Avro union has both text and a record (the name of an account that may be a person), the column
-is the record with one member more, named like the field, that holds the text.
+Avro has a `long` for a date, a timestamp and a time of day; Salesforce names the type in the
+field's `doc` (`Data:DateOnly:00N...`). If an Avro union has both text and a record (the name of an
+account that may be a person), the column is the record with one more member, named like the field,
+for the text.
 """
 
 from __future__ import annotations
@@ -67,20 +68,21 @@ _SQL: Mapping[Kind, str] = {
 
 
 class UntypeableError(Exception):
-    """No one column type can hold this; the message says which field and why."""
+    """No column type can hold a field; the message names it and the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldType:
     """A column type.
 
-    :param kind: `time` is text `HH:mm:ss.SSS`; `json` is text too, for unions that no column type has. `decimal` is filled from
-        ints, longs and doubles: from the shortest decimal text of a double (its `repr`), rounded half to even to the scale. A value
-        that then has more digits than the precision, or is no finite number, does not fit.
+    :param kind: `time` is text `HH:mm:ss.SSS`; `json` is text, too, for unions that no column type
+        has. `decimal` is filled from ints, longs and doubles: from the shortest decimal text of a
+        double (its `repr`), rounded half to even to the scale. A value that then has more digits
+        than the precision, or is not finite, does not fit.
     :param members: of a struct; in the schema's order, or in the order in which the table got them.
     :param item: of an array or the values of a map.
-    :param text_member: of a struct that may be plain text instead: the name of the member that holds the text.
-    :param precision: of a decimal, 1 to 38: its digits, those after the point among them.
+    :param text_member: of a struct that may be plain text instead: name of the member for the text.
+    :param precision: of a decimal, 1 to 38: its digits, including those after the point.
     :param scale: of a decimal: digits after the point.
     """
 
@@ -92,7 +94,7 @@ class FieldType:
     scale: int = 0
 
     def sql(self) -> str:
-        """As Spark's DDL spells it."""
+        """Type in Spark's DDL."""
         if self.kind == "struct":
             inner = ", ".join(f"{quoted(name)}: {member.sql()}" for name, member in self.members)
             return f"struct<{inner}>"
@@ -107,15 +109,15 @@ class FieldType:
         return _SQL[self.kind]
 
     def member_names(self) -> tuple[str, ...]:
-        """Names of the record's own members, in the order that bitmaps count them."""
+        """Names of the record's own members, in the order of bitmaps."""
         return tuple(name for name, _ in self.members if name != self.text_member)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A column of a table, and the field of the event it is filled from.
+    """A column of a table, and the field of the event that fills it.
 
-    :param field: its name; empty for a column that an event has nothing for.
+    :param field: its name; empty for a column without a field in the event.
     """
 
     name: str
@@ -134,7 +136,8 @@ def record_fields(schema: Mapping[str, Any]) -> Fields:
     """Types of an event schema's fields, in its order.
 
     :param schema: the schema's JSON, a record.
-    :raises UntypeableError: two names differ only in case, which no SQL engine keeps apart, or a record contains itself.
+    :raises UntypeableError: two names differ only in case, which no SQL engine tells apart, or a
+        record contains itself.
     """
     namespace = schema.get("namespace", "")
     return _Reader().record(schema, namespace).members
@@ -149,7 +152,7 @@ def _refuse_twins(names: Iterator[str]) -> None:
 
 
 class _Reader:
-    """One walk through a schema; remembers named types, which later fields refer to by name alone."""
+    """Reader of one schema; remembers named types, which later fields refer to by name."""
 
     def __init__(self) -> None:
         self._named: dict[str, FieldType] = {}
@@ -237,7 +240,7 @@ def _full_name(name: str, namespace: str) -> str:
 
 
 def without_logical_types(schema: Any) -> Any:
-    """Copy a schema so that it decodes to the plain numbers it is made of: types come from `doc`, whoever wrote the schema."""
+    """Copy a schema so that it decodes to plain numbers; their types come from `doc`."""
     if isinstance(schema, list):
         return [without_logical_types(branch) for branch in schema]
     if isinstance(schema, dict):
@@ -250,7 +253,7 @@ def without_logical_types(schema: Any) -> Any:
 
 
 def event_type(schema_json: str) -> str:
-    """Name of the event type a schema describes: its record's name, without namespace.
+    """Name of a schema's event type: its record's name, without namespace.
 
     :raises ValueError: the text is no JSON of an Avro record.
     """

@@ -1,7 +1,8 @@
-"""A table that nothing is recorded of: one of a release that kept no records. What its columns are is read off the table. No I/O, no Spark.
+"""Columns of a table without a record of them, read off the table. No I/O, no Spark.
 
-The table tells less than a record: text, a time of day and JSON are all strings there, and which member of a struct holds a name's
-text is not said. A schema of the batch that is about to land tells it of the fields it has; of others it is guessed.
+The table has less information than a record: text, a time of day and JSON are all strings there,
+and the member of a struct that holds a name's text is not marked. The schemas of the batch that
+lands next tell it for their fields; for others it is guessed.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _SPELLED_BY_STRING = frozenset({"time", "json"})
 
 
 def columns_found(types: Mapping[str, FieldType]) -> Recorded:
-    """Columns of a table, those of the envelope left out.
+    """Columns of a table, without those of the envelope.
 
     :param types: by column, in the table's order.
     """
@@ -35,7 +36,7 @@ def columns_found(types: Mapping[str, FieldType]) -> Recorded:
 
 
 def told(before: Recorded, schemas: Iterable[Fields]) -> Recorded:
-    """What was found in a table, with what a batch's schemas tell of it; what is on record stays as it is."""
+    """Complete columns found in a table by a batch's schemas; recorded ones are not changed."""
     if not before.found:
         return before
     said: dict[str, FieldType] = {}
@@ -50,7 +51,7 @@ def told(before: Recorded, schemas: Iterable[Fields]) -> Recorded:
 
 
 def _field_of(column: str) -> str:
-    """The field that a column is named after (`envelope.column_name`)."""
+    """Field that a column is named after (`envelope.column_name`)."""
     return column[:-1] if column.endswith("_") and column[:-1].casefold() in RESERVED else column
 
 

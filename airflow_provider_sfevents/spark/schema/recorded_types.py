@@ -1,7 +1,7 @@
-"""What a table's columns are: the types all its files are written with, and the field each column comes from. No I/O, no Spark.
+"""Record of a table's columns: their types in all files, and their fields. No I/O, no Spark.
 
-It is kept beside the table, since the table itself does not tell: text, a time of day and JSON are all strings there, and several
-columns may come from one field.
+It is kept beside the table, because the table has less information: text, a time of day and JSON
+are all strings there, and several columns may have one field.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _KINDS: frozenset[str] = frozenset(get_args(Kind))
 class Recorded:
     """A table's columns beside the envelope, in the table's order. Empty: there is no table yet.
 
-    :param found: nothing is on record, and the columns were read off the table itself (`found`).
+    :param found: there is no record; the columns were read off the table (`found_columns`).
     """
 
     columns: tuple[Column, ...] = ()
@@ -39,10 +39,10 @@ class Recorded:
 
     @classmethod
     def from_json(cls, text: str, where: str) -> Recorded:
-        """Read what `to_json` wrote.
+        """Read the text of `to_json`.
 
-        :param where: the file or table it comes from, for the message.
-        :raises StagingError: it is no such text, or a newer release wrote it.
+        :param where: the file or table of the text, for the message.
+        :raises StagingError: the text is damaged, or of a newer release.
         """
         try:
             value = json.loads(text)
@@ -51,22 +51,25 @@ class Recorded:
                 return cls(columns=_columns(value["columns"]))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise StagingError(
-                f"{where} does not say what the table's columns are ({type(error).__name__}: {error}); nothing was landed. Restore it "
-                "from a copy: without it nobody knows with which types the next files have to be written."
+                f"{where} is no record of a table's columns ({type(error).__name__}: {error}); "
+                "nothing was landed. Restore it from a copy: the next files need the types of "
+                "their columns."
             ) from error
         raise StagingError(
-            f"{where} has version {version!r} of the record of a table's columns, this release reads version {VERSION}; nothing was "
-            "landed. Land with the release that wrote it, or a newer one."
+            f"{where} has version {version!r} of the record of a table's columns, and this release "
+            f"reads version {VERSION}; nothing was landed. Land with the release that wrote it, or "
+            "a newer one."
         )
 
 
 def additions(
     before: Recorded, after: Recorded
 ) -> tuple[tuple[tuple[str, ...], FieldType, Column], ...]:
-    """What a table needs that has `before`, to become one that has `after`: new columns, and new members of structs.
+    """New columns, and new members of structs, that turn a table of `before` into one of `after`.
 
-    :returns: path (a column's name, then members' names; `element` stands for the items of an array, `value` for those of a map, as
-        in `ALTER TABLE ... ADD COLUMNS`), type, and the column it is part of; in the table's order.
+    :returns: path (a column's name, then members' names; `element` stands for the items of an
+        array, `value` for those of a map, as in `ALTER TABLE ... ADD COLUMNS`), type, and the
+        column of the path; in the table's order.
     """
     had = {column.name: column.type for column in before.columns}
     return tuple(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from airflow_provider_sfevents.spark.schema.event_columns import BatchPlan
+    from airflow_provider_sfevents.spark.schema.event_columns import SchemaPlan
 
 TABLE = "_batches"
 
@@ -257,7 +257,7 @@ def view_of(found: Iterable[Mapping[str, Any]], batch_id: str) -> LedgerView:
 
 
 def new_schemas(
-    plan: BatchPlan, org_id: str, known: Collection[SchemaKey]
+    plan: SchemaPlan, org_id: str, known: Collection[SchemaKey]
 ) -> tuple[SeenSchema, ...]:
     """Schemas of a batch that no other batch had, those of quarantined events too, by id.
 

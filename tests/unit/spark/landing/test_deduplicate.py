@@ -15,12 +15,12 @@ from airflow_provider_sfevents.spark.landing.deduplicate import (
     sources,
     suspects,
 )
-from airflow_provider_sfevents.spark.schema.event_columns import BatchPlan, plan_batch
+from airflow_provider_sfevents.spark.schema.event_columns import SchemaPlan, plan_batch
 
 STRINGS = {"type": "array", "items": "string"}
 
 
-def plan(name: str, fields: dict[str, Any], unknown: dict[str, str] | None = None) -> BatchPlan:
+def plan(name: str, fields: dict[str, Any], unknown: dict[str, str] | None = None) -> SchemaPlan:
     avro = {
         "type": "record",
         "name": name,

@@ -1,4 +1,4 @@
-"""Numbers that are decimals because somebody configured it."""
+"""Decimal columns by configuration."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FIELDS = (
 
 
 def applied(**decimals: str) -> dict[str, str]:
-    """SQL types of the fields that became others."""
+    """SQL types of the fields whose type has changed."""
     named = {
         ("*" if name == "every" else name.replace("__of__", ".")): decimals[name]
         for name in decimals
@@ -40,7 +40,7 @@ def applied(**decimals: str) -> dict[str, str]:
 
 
 def test_a_named_number_becomes_the_decimal_and_nothing_else_does() -> None:
-    """Doubles, ints and longs alike; what is no number keeps its type, and so does a name no event has."""
+    """A named double, int or long becomes a decimal; other fields keep their types."""
     assert applied(
         Amount__c="decimal(18,2)", Count__c="Decimal( 12 , 0 )", Total__c="decimal(20,0)"
     ) == {
@@ -52,7 +52,7 @@ def test_a_named_number_becomes_the_decimal_and_nothing_else_does() -> None:
 
 
 def test_the_star_stands_for_every_double_that_is_not_named() -> None:
-    """Whole numbers are whole already, and the doubles in compounds are coordinates."""
+    """`*` stands for doubles that are not named, without those in compounds."""
     assert applied(every="decimal(38,6)", Amount__c="decimal(18,2)") == {
         "Amount__c": "decimal(18,2)",
         "Rate__c": "decimal(38,6)",
@@ -60,14 +60,14 @@ def test_the_star_stands_for_every_double_that_is_not_named() -> None:
 
 
 def test_a_member_of_a_compound_is_named_with_a_dot() -> None:
-    """Its struct keeps the other members as they are."""
+    """A member named with a dot becomes a decimal, and the other members stay."""
     assert applied(Place__c__of__Latitude="decimal(9,6)") == {
         "Place__c": "struct<`Latitude`: decimal(9,6), `City`: string>"
     }
 
 
 def test_upper_and_lower_case_are_one_name() -> None:
-    """As they are to Salesforce; a name in the wrong case would otherwise do nothing, silently."""
+    """A field is found by its name in any case."""
     assert applied(amount__C="decimal(18,2)") == {"Amount__c": "decimal(18,2)"}
 
 
@@ -92,6 +92,6 @@ def test_upper_and_lower_case_are_one_name() -> None:
 def test_what_cannot_be_is_refused_with_the_field_and_the_remedy(
     decimals: dict[str, Any], said: str
 ) -> None:
-    """Where the DAG is parsed, before an event is fetched."""
+    """An invalid entry is refused with its field and the remedy."""
     with pytest.raises(ConfigurationError, match=said):
         read_decimals(decimals)

@@ -1,4 +1,4 @@
-"""What changed with a batch, in words."""
+"""Report of the changes of columns."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from airflow_provider_sfevents.spark.schema.drift import Drift, drift_report
-from airflow_provider_sfevents.spark.schema.event_columns import BatchPlan, plan_batch
+from airflow_provider_sfevents.spark.schema.event_columns import SchemaPlan, plan_batch
 from airflow_provider_sfevents.spark.schema.recorded_types import Recorded
 
 OLD = {"Name": "string", "Count__c": "long", "Gone__c": "double"}
@@ -26,7 +26,7 @@ def table(**fields: Any) -> Recorded:
     return plan_batch({"old": schema(**fields)}, dict).evolutions["A__e"].after
 
 
-def later(before: Recorded, on_type_change: Any = "new_column", **schemas: str) -> BatchPlan:
+def later(before: Recorded, on_type_change: Any = "new_column", **schemas: str) -> SchemaPlan:
     return plan_batch(
         schemas,
         lambda: dict.fromkeys(schemas, 1),
@@ -36,7 +36,7 @@ def later(before: Recorded, on_type_change: Any = "new_column", **schemas: str) 
 
 
 def test_a_usual_batch_has_nothing_to_report() -> None:
-    """A known schema with the table's own types; and a new one that only has its fields in another order."""
+    """Known schemas, and a new one with another order of fields, are not reported."""
     before = table(**OLD)
     turned = schema(**dict(reversed(OLD.items())))
 
@@ -45,7 +45,7 @@ def test_a_usual_batch_has_nothing_to_report() -> None:
 
 
 def test_a_new_table_is_one_line() -> None:
-    """Its columns are not listed one by one."""
+    """A new table is one line, without its columns."""
     plan = later(Recorded(), a=schema(X="int"), b=schema(X="int", Y="int"))
 
     assert [change.text() for change in drift_report(plan, {"a", "b"})] == [
@@ -54,7 +54,7 @@ def test_a_new_table_is_one_line() -> None:
 
 
 def test_what_a_new_schema_changes_is_named_field_by_field() -> None:
-    """Added, with members of compounds; changed in kind; going to a wider column; gone."""
+    """Fields that are added, changed, widened or absent are reported by name."""
     before = table(**OLD, Place__c=place(City="string"))
     new = schema(
         Name="double",
@@ -65,7 +65,8 @@ def test_what_a_new_schema_changes_is_named_field_by_field() -> None:
 
     assert [change.text() for change in drift_report(later(before, new=new), {"new"})] == [
         "A__e: Place__c.Code (string) is new (schema new).",
-        "A__e: a field changed in kind: its values go to the new column Name__double (double), and Name (string) is null for them (schema new).",
+        "A__e: a field changed in kind: its values go to the new column Name__double (double), "
+        "and Name (string) is null for them (schema new).",
         "A__e: New__c (boolean) is new (schema new).",
         "A__e: values of type int go to Count__c (bigint) (schema new).",
         "A__e: Gone__c (double) has no field any more and is null (schema new).",
@@ -73,7 +74,7 @@ def test_what_a_new_schema_changes_is_named_field_by_field() -> None:
 
 
 def test_what_a_schema_lacks_or_widens_is_said_when_it_is_new_and_not_with_every_batch() -> None:
-    """Columns are added once by themselves."""
+    """Fields that a schema lacks or widens are reported with its first batch only."""
     before = table(**OLD)
     new = later(before, new=schema(Name="string", Count__c="int"))
 
@@ -82,7 +83,7 @@ def test_what_a_schema_lacks_or_widens_is_said_when_it_is_new_and_not_with_every
 
 
 def test_a_column_made_for_a_change_is_reported_once_and_is_not_missing_elsewhere() -> None:
-    """A schema of the old kind has the field; that it fills the other column is no news."""
+    """The column of a changed field is reported once, and is not absent in other schemas."""
     changed = later(table(Name="string"), new=schema(Name="double"))
     after = changed.evolutions["A__e"].after
 
@@ -92,7 +93,7 @@ def test_a_column_made_for_a_change_is_reported_once_and_is_not_missing_elsewher
 
 
 def test_quarantined_schemas_are_named_with_every_batch() -> None:
-    """Their events are missing from the table each time; a schema that no table can have likewise."""
+    """Schemas whose events go to quarantine are reported with every batch."""
     plan = later(
         table(Name="string"),
         "quarantine",
@@ -101,13 +102,14 @@ def test_quarantined_schemas_are_named_with_every_batch() -> None:
     )
 
     assert [change.text() for change in drift_report(plan, set())] == [
-        "A__e: events go to quarantine: schema bad: field Name is double, but in the table it is string.",
+        "A__e: events go to quarantine: schema bad: field Name is double, but in the table it is "
+        "string.",
         "A__e: events go to quarantine: schema worse: fields X and x differ only in case.",
     ]
 
 
 def test_as_plain_values_it_has_what_is_there() -> None:
-    """For a receipt."""
+    """The values for a receipt leave out empty ones."""
     change = Drift(event_type="A__e", what="added", column="X", type="int", schemas=("s",))
 
     assert change.to_dict() == {

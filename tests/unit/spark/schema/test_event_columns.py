@@ -1,4 +1,4 @@
-"""What a batch's schemas make of it."""
+"""Plan of a batch from its schemas."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def column(name: str, kind: Kind) -> Column:
 
 
 def read_by(kind: EventType, schema_id: str) -> list[tuple[str, str, str]]:
-    """Column, its type, and the field it is read from in events of a schema."""
+    """Column, its type, and its field in events of a schema."""
     return [(one.name, one.type.sql(), one.field) for one in kind.columns_of(schema_id)]
 
 
@@ -38,7 +38,7 @@ def never() -> dict[str, int]:
 
 
 def test_each_event_type_has_the_columns_of_all_its_schemas() -> None:
-    """Several types of a channel are kept apart, several versions of a type share columns, numbers widened."""
+    """Event types have columns of their own; schemas of a type share columns."""
     schemas = {
         "a1": schema("A__e", Number__c="int"),
         "a2": schema("A__e", Number__c="long", Text__c="string"),
@@ -58,7 +58,7 @@ def test_each_event_type_has_the_columns_of_all_its_schemas() -> None:
 
 
 def test_schemas_that_contradict_each_other_both_land() -> None:
-    """The one with more events has the field's own column, the other a column beside it; each row fills its own."""
+    """Of two contradicting schemas the one with more events gets the field's own column."""
     schemas = {"old": schema("A__e", Size__c="string"), "new": schema("A__e", Size__c="double")}
 
     few_new = plan_batch(schemas, lambda: {"old": 10, "new": 3})
@@ -80,7 +80,7 @@ def test_schemas_that_contradict_each_other_both_land() -> None:
 
 
 def test_with_quarantine_the_one_with_more_events_stays() -> None:
-    """The smaller group is refused with the reason; its events go to quarantine, none is lost."""
+    """With `quarantine` the contradicting schema with fewer events is refused."""
     schemas = {"old": schema("A__e", Size__c="string"), "new": schema("A__e", Size__c="double")}
 
     few_new = plan_batch(schemas, lambda: {"old": 10, "new": 3}, on_type_change="quarantine")
@@ -95,7 +95,7 @@ def test_with_quarantine_the_one_with_more_events_stays() -> None:
 
 
 def test_a_batch_has_all_columns_of_its_tables_with_their_types() -> None:
-    """What the table has recorded stays, filled or not; each table is asked for once, and nothing is counted for it."""
+    """Recorded columns stay, filled or not, and each table is read once."""
     recorded = {
         "A__e": Recorded(columns=(column("Gone__c", "date"), column("Size__c", "long"))),
         "B__e": Recorded(columns=(column("Flag__c", "string"),)),
@@ -129,7 +129,7 @@ def test_a_batch_has_all_columns_of_its_tables_with_their_types() -> None:
 
 
 def test_a_type_all_of_whose_schemas_are_refused_changes_no_table() -> None:
-    """There is nothing to decode, and the table stays as it is."""
+    """If all schemas of a type are refused, its table does not change."""
     before = Recorded(columns=(column("Size__c", "string"),))
 
     plan = plan_batch(
@@ -145,7 +145,7 @@ def test_a_type_all_of_whose_schemas_are_refused_changes_no_table() -> None:
 
 
 def test_decimals_are_what_the_columns_are() -> None:
-    """As configured, for every event type of the batch."""
+    """Configured decimals are the columns' types for every event type."""
     plan = plan_batch(
         {
             "a": schema("A__e", Amount__c="double", Rate__c="double"),
@@ -162,7 +162,7 @@ def test_decimals_are_what_the_columns_are() -> None:
 
 
 def test_a_schema_that_no_table_can_have_is_refused_alone() -> None:
-    """Other types of the batch are not concerned."""
+    """A schema that no table can have is refused, and other types are not affected."""
     plan = plan_batch(
         {"twins": schema("A__e", X__c="int", x__c="int"), "b": schema("B__e", Y__c="int")}, never
     )
@@ -172,7 +172,7 @@ def test_a_schema_that_no_table_can_have_is_refused_alone() -> None:
 
 
 def test_a_field_named_like_one_of_our_columns_gets_a_column_beside_it() -> None:
-    """No Salesforce field is; but an envelope column is never overwritten."""
+    """A field with the name of an envelope column gets another column."""
     plan = plan_batch({"a": schema("A__e", Batch_Id="string", Name="string")}, never)
 
     assert [(one.name, one.field) for one in plan.types[0].columns] == [
@@ -182,13 +182,13 @@ def test_a_field_named_like_one_of_our_columns_gets_a_column_beside_it() -> None
 
 
 def test_a_schema_file_that_is_no_schema_fails_the_batch_with_the_remedy() -> None:
-    """Half a file is not a reason to quarantine events: the schema can be had anew."""
+    """A damaged schema file fails the batch, because the schema can be fetched again."""
     with pytest.raises(StagingError, match=r"staged schema a cannot be used.*run the fetch again"):
         plan_batch({"a": '{"type": "rec'}, never)
 
 
 def test_a_schema_that_the_service_does_not_have_is_refused_with_the_reason() -> None:
-    """Its events have no type that anybody knows; those of other schemas are not concerned."""
+    """An unknown schema is refused with the reason; other schemas are not affected."""
     plan = plan_batch({"a": schema("A__e", X__c="int")}, never, {"u": "there is no schema u"})
 
     assert [kind.name for kind in plan.types] == ["A__e"]

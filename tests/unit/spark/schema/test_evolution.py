@@ -1,4 +1,4 @@
-"""A table's columns through changing schemas, case by case."""
+"""Evolution of a table's columns, case by case."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NAME = struct("Name", FirstName=TEXT, LastName=TEXT, Name=TEXT)
 
 
 def table(*fields: tuple[str, FieldType]) -> Recorded:
-    """One that a batch with these fields has made."""
+    """A table that a batch with these fields has made."""
     return evolve(Recorded(), {"first": fields}).after
 
 
@@ -45,7 +45,7 @@ def sql(recorded: Recorded) -> list[tuple[str, str]]:
 
 
 def test_a_first_batch_makes_the_columns_in_the_schemas_order() -> None:
-    """Each is named after its field and filled from it."""
+    """A new table's columns have the names and the order of the fields."""
     evolution = then(Recorded(), ("B__c", TEXT), ("A__c", DOUBLE))
 
     assert sql(evolution.after) == [("B__c", "string"), ("A__c", "double")]
@@ -54,7 +54,7 @@ def test_a_first_batch_makes_the_columns_in_the_schemas_order() -> None:
 
 
 def test_columns_are_added_at_the_end_and_none_is_dropped_or_moved() -> None:
-    """A field that is gone keeps its column, one that has moved keeps its place."""
+    """The column of a missing or moved field stays at its place."""
     evolution = then(
         table(("A", TEXT), ("B", TEXT), ("C", TEXT)), ("C", TEXT), ("D", INT), ("A", TEXT)
     )
@@ -64,7 +64,7 @@ def test_columns_are_added_at_the_end_and_none_is_dropped_or_moved() -> None:
 
 
 def test_members_of_structs_are_added_as_columns_are() -> None:
-    """Wherever the struct stands: in a struct, in an array, in a map."""
+    """Members are added to structs, also in structs, arrays and maps."""
     old, new = struct(A=TEXT, B=TEXT), struct(C=INT, B=TEXT)
     before = table(
         ("S", old), ("In", struct(S=old)), ("L", array(old)), ("M", FieldType(kind="map", item=old))
@@ -101,7 +101,7 @@ def test_members_of_structs_are_added_as_columns_are() -> None:
     ],
 )
 def test_values_that_fit_the_tables_column_go_there(column: FieldType, field: FieldType) -> None:
-    """The column keeps its type: files are written with the table's types, whatever the schema of the day says."""
+    """Values that fit a column go there, and the column keeps its type."""
     before = table(("F", column))
 
     evolution = then(before, ("F", field))
@@ -138,7 +138,7 @@ def test_values_that_fit_the_tables_column_go_there(column: FieldType, field: Fi
 def test_a_change_of_kind_gets_a_column_named_after_the_kind(
     column: FieldType, field: FieldType, name: str
 ) -> None:
-    """The old column stays as it is, and null for these events."""
+    """After a change of kind a new column has the values; the old one is null."""
     before = table(("F", column), ("G", TEXT))
 
     evolution = then(before, ("F", field), ("G", TEXT))
@@ -149,7 +149,7 @@ def test_a_change_of_kind_gets_a_column_named_after_the_kind(
 
 
 def test_the_same_change_goes_to_the_same_column_ever_after() -> None:
-    """Back and forth between three kinds there are three columns."""
+    """A field that changes between three kinds has three columns."""
     recorded = table(("F", TEXT))
     where: list[str] = []
     for kind in (DOUBLE, TEXT, BOOLEAN, DOUBLE, TEXT, BOOLEAN):
@@ -162,7 +162,7 @@ def test_the_same_change_goes_to_the_same_column_ever_after() -> None:
 
 
 def test_a_name_that_is_taken_is_counted_up() -> None:
-    """By a column, by another field of the batch, and whatever the case."""
+    """A new column whose name is taken gets a number, in any case of letters."""
     by_column = then(table(("F", TEXT), ("f__DOUBLE", INT)), ("F", DOUBLE))
     by_field = then(table(("F", TEXT)), ("F", DOUBLE), ("F__double", TEXT))
     by_change = then(by_field.after, ("F__double", BOOLEAN), ("F__double_2", BOOLEAN))
@@ -177,7 +177,7 @@ def test_a_name_that_is_taken_is_counted_up() -> None:
 
 
 def test_a_field_whose_name_only_changes_its_case_keeps_its_column() -> None:
-    """To Salesforce it is the same field; the column is read by the schema's own spelling."""
+    """A field whose name changes its case keeps its column."""
     evolution = then(table(("Size__c", INT)), ("SIZE__c", INT))
 
     assert sql(evolution.after) == [("Size__c", "int")]
@@ -185,14 +185,14 @@ def test_a_field_whose_name_only_changes_its_case_keeps_its_column() -> None:
 
 
 def test_a_field_named_like_one_of_our_columns_gets_a_column_beside_it() -> None:
-    """An envelope column is never overwritten; and a field that has that other name gets a third."""
+    """A field with the name of an envelope column gets a column with a free name."""
     evolution = then(Recorded(), ("Batch_Id", TEXT), ("Batch_Id_", TEXT))
 
     assert evolution.filled == {"s": {"Batch_Id_": "Batch_Id", "Batch_Id__2": "Batch_Id_"}}
 
 
 def test_schemas_of_one_batch_share_the_widest_column_where_the_table_has_none() -> None:
-    """Only what has been recorded cannot be widened any more; a new member of a known struct still can."""
+    """New columns take the widest type of a batch; recorded columns keep their type."""
     schemas = {
         "a": (("N", INT), ("S", struct(A=TEXT, B=INT))),
         "b": (("N", LONG), ("S", struct(A=TEXT, B=DOUBLE))),
@@ -217,7 +217,7 @@ def test_schemas_of_one_batch_share_the_widest_column_where_the_table_has_none()
 
 
 def test_schemas_of_one_batch_that_contradict_each_other_both_land() -> None:
-    """The first has the field's own column; that their order decides is said."""
+    """The first of two contradicting schemas has the field's own column, and that is marked."""
     evolution = evolve(Recorded(), {"b": (("F", TEXT),), "a": (("F", INT),), "c": (("F", LONG),)})
 
     assert sql(evolution.after) == [("F", "string"), ("F__long", "bigint")]
@@ -226,7 +226,7 @@ def test_schemas_of_one_batch_that_contradict_each_other_both_land() -> None:
 
 
 def test_with_quarantine_a_changed_schema_is_refused_and_leaves_no_trace() -> None:
-    """Others of the batch land; a table that got a column for the change earlier still takes the value there."""
+    """With `quarantine` a changed schema adds no column; existing columns still take it."""
     before = table(("F", TEXT))
     schemas = {"bad": (("F", INT), ("New", INT)), "good": (("F", TEXT), ("Other", INT))}
 
@@ -240,7 +240,7 @@ def test_with_quarantine_a_changed_schema_is_refused_and_leaves_no_trace() -> No
 
 
 def test_a_batch_that_lands_again_gives_the_same_reasons() -> None:
-    """Though the columns it has made itself, and widened after it refused a schema, are recorded by then."""
+    """A batch that lands again has the same reasons, though its columns are recorded."""
     schemas = {"a": (("F", INT),), "bad": (("F", TEXT),), "b": (("F", LONG),)}
 
     first = evolve(Recorded(), schemas, "quarantine")
@@ -251,7 +251,7 @@ def test_a_batch_that_lands_again_gives_the_same_reasons() -> None:
 
 
 def test_with_quarantine_the_first_of_two_contradicting_schemas_stays() -> None:
-    """Where the table has no column yet."""
+    """With `quarantine` the first of two contradicting schemas makes the new column."""
     evolution = evolve(Recorded(), {"b": (("F", TEXT),), "a": (("F", INT),)}, "quarantine")
 
     assert sql(evolution.after) == [("F", "string")]

@@ -1,4 +1,4 @@
-"""A table's columns through any history of schemas."""
+"""Evolution of a table's columns through random histories of schemas."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DECIMALS = [
     FieldType(kind="decimal", precision=precision, scale=scale)
     for precision, scale in ((18, 2), (10, 2), (38, 6))
 ]
-# Few names, of which some are like those that changes of kind make, some like one another, and one like an envelope column.
+# Few names: some like those of changed fields, some like one another, one of an envelope column.
 NAMES = ("A", "a", "B", "A__double", "A__string", "A__struct", "A__double_2", "batch_id", "Name")
 
 
@@ -81,7 +81,7 @@ def after(history: list[Batch], answer: OnTypeChange = "new_column") -> Recorded
 def test_columns_stay_what_and_where_they_are(
     history: list[Batch], batch: Batch, answer: OnTypeChange
 ) -> None:
-    """A recorded column keeps name, field, place and type; a struct may get members, at its end. No two columns share a name."""
+    """A recorded column keeps name, field, place and type, except for new members at its end."""
     before = after(history, answer)
 
     now = evolve(before, batch, answer).after
@@ -115,7 +115,7 @@ def assert_same_but_for_new_members(old: FieldType, new: FieldType) -> None:
 def test_every_field_of_a_schema_that_lands_has_one_column_that_can_hold_it(
     history: list[Batch], batch: Batch, answer: OnTypeChange
 ) -> None:
-    """No value is lost on the way; and with new columns nothing is ever refused."""
+    """Every field of a landed schema has a column that holds its values."""
     evolution = evolve(after(history, answer), batch, answer)
     types = {column.name: column.type for column in evolution.after.columns}
 
@@ -132,7 +132,7 @@ def test_every_field_of_a_schema_that_lands_has_one_column_that_can_hold_it(
 def test_a_batch_again_changes_nothing(
     history: list[Batch], batch: Batch, answer: OnTypeChange
 ) -> None:
-    """The columns stay, each field goes to the column it went to, and what was refused is refused in the same words; in any order."""
+    """A batch that lands again, in any order of schemas, has the same columns and reasons."""
     first = evolve(after(history, answer), batch, answer)
 
     for order in permutations(batch):
@@ -147,7 +147,7 @@ def test_a_batch_again_changes_nothing(
 def test_a_field_of_a_type_goes_to_one_column_for_good(
     history: list[Batch], batch: Batch, later: list[Batch]
 ) -> None:
-    """Whatever comes in between."""
+    """A field of a type always goes to the same column."""
     first = evolve(after(history), batch)
     recorded = first.after
     for other in later:
@@ -160,7 +160,7 @@ def test_a_field_of_a_type_goes_to_one_column_for_good(
 def test_the_order_of_schemas_that_do_not_contradict_each_other_decides_only_about_order(
     history: list[Batch], batch: Batch
 ) -> None:
-    """Names, types and what is filled from where are the same."""
+    """The order of schemas that agree decides only the order of columns."""
     assume(all(agree(one, other) for one, other in combinations(batch.values(), 2)))
     before = after(history)
     outcomes = [
@@ -177,7 +177,7 @@ def test_the_order_of_schemas_that_do_not_contradict_each_other_decides_only_abo
 
 
 def agree(one: Fields, other: Fields) -> bool:
-    """Whether every field that both have may share a column, whichever comes first."""
+    """Return whether all fields of both may share columns, in either order."""
     theirs = {name.casefold(): (name, kind) for name, kind in other}
     for name, kind in one:
         their_name, their_kind = theirs.get(name.casefold(), (name, kind))
@@ -197,7 +197,7 @@ def shape(kind: FieldType) -> object:
 
 @given(HISTORIES)
 def test_what_is_recorded_comes_back_from_its_text(history: list[Batch]) -> None:
-    """Equal texts for equal tables, too."""
+    """Recorded columns are equal after a round trip, and equal columns have equal texts."""
     recorded = after(history)
 
     assert Recorded.from_json(recorded.to_json(), "here") == recorded

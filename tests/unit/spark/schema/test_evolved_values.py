@@ -1,4 +1,4 @@
-"""Values of a schema of today in the columns of a table of long ago."""
+"""Values of a newer schema in the columns of an older table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import fastavro
 from airflow_provider_sfevents.spark.avro.arrow_columns import arrow_type, build_columns
 from airflow_provider_sfevents.spark.avro.decode import Decoder
 from airflow_provider_sfevents.spark.schema.decimals import read_decimals
-from airflow_provider_sfevents.spark.schema.event_columns import BatchPlan, plan_batch
+from airflow_provider_sfevents.spark.schema.event_columns import SchemaPlan, plan_batch
 
 PERSON = {
     "type": "record",
@@ -34,8 +34,8 @@ def schema(**fields: Any) -> dict[str, Any]:
     return {"type": "record", "name": "A__e", "fields": members}
 
 
-def landed(plan: BatchPlan, avro: dict[str, Any], **record: Any) -> dict[str, Any]:
-    """The row an event becomes, its type's first schema being `avro`."""
+def landed(plan: SchemaPlan, avro: dict[str, Any], **record: Any) -> dict[str, Any]:
+    """Row of an event; the first schema of its type is `avro`."""
     stream = io.BytesIO()
     fastavro.schemaless_writer(stream, fastavro.parse_schema(avro), record)
     (kind,) = plan.types
@@ -50,7 +50,7 @@ def landed(plan: BatchPlan, avro: dict[str, Any], **record: Any) -> dict[str, An
 
 
 def test_values_land_in_the_tables_types_and_columns_without_a_field_are_null() -> None:
-    """Ints in longs, doubles and decimals, a text in the struct of a name, a struct in a larger one; each array has the table's type."""
+    """Values are converted to the table's types; columns without a field are null."""
     old = schema(
         Count="long",
         Rate="double",
@@ -97,7 +97,7 @@ def test_values_land_in_the_tables_types_and_columns_without_a_field_are_null() 
 
 
 def test_two_contradicting_schemas_of_a_batch_land_side_by_side() -> None:
-    """Each row in its own column, all rows with all columns."""
+    """Rows of two contradicting schemas fill columns of their own."""
     text, number = schema(Size="string"), schema(Size="double")
     plan = plan_batch({"t": json.dumps(text), "n": json.dumps(number)}, lambda: {"t": 2, "n": 1})
 
@@ -106,7 +106,7 @@ def test_two_contradicting_schemas_of_a_batch_land_side_by_side() -> None:
 
 
 def test_a_field_that_changes_its_case_is_read_by_its_new_name() -> None:
-    """The column keeps the old one."""
+    """A field whose name changes its case fills the same column."""
     before = plan_batch({"o": json.dumps(schema(Size="int"))}, dict).evolutions["A__e"].after
     new = schema(SIZE="int")
     plan = plan_batch({"n": json.dumps(new)}, dict, recorded=lambda _: before)

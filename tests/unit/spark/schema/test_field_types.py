@@ -79,12 +79,12 @@ def only(avro: Any, doc: str = "") -> FieldType:
     ],
 )
 def test_each_avro_type_has_one_column_type(avro: Any, doc: str, sql: str) -> None:
-    """The type follows from Avro's and, for numbers that mean time, from what Salesforce writes in `doc`."""
+    """The type follows from Avro's, and for times from the field's `doc`."""
     assert only(avro, doc).sql() == sql
 
 
 def test_a_named_type_may_be_used_again_by_its_name() -> None:
-    """The second address of a schema refers to the first one's definition."""
+    """A field may refer to a type that an earlier field has defined."""
     fields = record_fields(
         record(
             {"name": "Billing", "type": ["null", ADDRESS]},
@@ -96,7 +96,7 @@ def test_a_named_type_may_be_used_again_by_its_name() -> None:
 
 
 def test_the_commit_timestamp_of_a_change_event_is_an_instant() -> None:
-    """It is the one instant without a `doc`."""
+    """The commit time of a change event is a timestamp, although it has no `doc`."""
     header = {
         "type": "record",
         "name": "ChangeEventHeader",
@@ -110,36 +110,36 @@ def test_the_commit_timestamp_of_a_change_event_is_an_instant() -> None:
 
 
 def test_members_are_counted_as_the_record_has_them() -> None:
-    """The member that holds plain text is ours: bitmaps do not know it."""
+    """The added member for text is not counted in bitmaps."""
     assert only(["null", "string", PERSON]).member_names() == ("FirstName", "LastName")
 
 
 def test_the_text_of_a_name_gets_another_name_where_the_record_has_one_like_it() -> None:
-    """No two members of a struct share a name."""
+    """The member for text gets another name if the record has one of its name."""
     clash = {"type": "record", "name": "R", "fields": [{"name": "name", "type": "string"}]}
 
     assert only(["string", clash]).sql() == "struct<`name`: string, `Name_text`: string>"
 
 
 def test_names_that_differ_only_in_case_are_refused() -> None:
-    """SQL engines take them for one column."""
+    """Two names that differ only in case are refused, as SQL engines take them for one."""
     with pytest.raises(UntypeableError, match="Foo__c and foo__c differ only in case"):
         record_fields(record({"name": "Foo__c", "type": "int"}, {"name": "foo__c", "type": "int"}))
 
 
 def test_a_record_that_contains_itself_is_refused() -> None:
-    """It has no column type."""
+    """A record that contains itself is refused."""
     with pytest.raises(UntypeableError, match="contains itself"):
         record_fields(record({"name": "Next", "type": ["null", "X__e"]}))
 
 
 def test_a_record_without_members_is_kept_as_json() -> None:
-    """Parquet has no struct of nothing."""
+    """A record without members is JSON, as Parquet has no empty struct."""
     assert only({"type": "record", "name": "Empty", "fields": []}).kind == "json"
 
 
 def test_the_event_type_is_the_records_name() -> None:
-    """With or without namespace, in the name or beside it."""
+    """The event type is the record's name without its namespace."""
     assert event_type('{"type": "record", "name": "Order__e", "fields": []}') == "Order__e"
     assert (
         event_type('{"type": "record", "name": "com.sforce.eventbus.Order__e", "fields": []}')
@@ -152,7 +152,7 @@ def test_the_event_type_is_the_records_name() -> None:
     ["", "nonsense", "[]", '"string"', '{"type": "enum", "name": "E"}', '{"type": "record"}'],
 )
 def test_what_is_no_record_has_no_event_type(text: str) -> None:
-    """A truncated or foreign schema file is an error, not an event type."""
+    """A text that is no record is an error."""
     with pytest.raises(ValueError, match=r"."):
         event_type(text)
 

@@ -1,4 +1,4 @@
-"""What is made of a table that nothing is recorded of."""
+"""Columns of a table without a record of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def struct(*, text: str = "", **members: FieldType) -> FieldType:
 
 
 def test_columns_of_the_envelope_are_not_the_events() -> None:
-    """A field that had to give way to one of them is known by the name that it got."""
+    """Envelope columns are left out, and a renamed column has its field's name."""
     found = columns_found(
         {"batch_id": TEXT, "event_date": TEXT, "Size__c": LONG, "batch_id_": TEXT}
     )
@@ -31,7 +31,7 @@ def test_columns_of_the_envelope_are_not_the_events() -> None:
 
 
 def test_the_member_named_like_its_struct_is_taken_for_the_names_text() -> None:
-    """Or the one that is named so when the first name is taken; nothing else is."""
+    """The member for text is found by its name."""
     found = columns_found(
         {
             "Name": struct(LastName=TEXT, Name=TEXT),
@@ -44,7 +44,7 @@ def test_the_member_named_like_its_struct_is_taken_for_the_names_text() -> None:
 
 
 def test_a_schema_tells_what_text_stands_for() -> None:
-    """A time of day, in members and lists too, and a member that is the record's own; other fields stay as they were found."""
+    """A schema tells which text is a time of day; other fields stay as found."""
     found = columns_found(
         {
             "At__c": TEXT,
@@ -73,7 +73,7 @@ def test_a_schema_tells_what_text_stands_for() -> None:
 
 
 def test_what_is_on_record_counts_more_than_any_schema() -> None:
-    """A field that changed from text to a time of day has changed in kind."""
+    """Recorded columns are not changed by a schema."""
     recorded = Recorded(columns=(Column(name="At__c", field="At__c", type=TEXT),))
 
     assert told(recorded, [(("At__c", TIME),)]) == recorded

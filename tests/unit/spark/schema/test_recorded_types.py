@@ -1,4 +1,4 @@
-"""What is kept beside a table about its columns."""
+"""Record of a table's columns."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def table(**types: FieldType) -> Recorded:
 
 
 def test_every_kind_of_column_comes_back_as_it_was() -> None:
-    """The text form is read by later releases, so that it is spelled out here."""
+    """The text of a record is stable, as later releases read it."""
     recorded = Recorded(
         columns=(
             Column(name="Name", field="Name", type=NAME),
@@ -72,24 +72,26 @@ def test_every_kind_of_column_comes_back_as_it_was() -> None:
         '{"version": 1, "columns": [{"name": "A", "field": "A", "type": {"kind": "int"}}]}',
         '{"version": 1, "columns": [{"name": "A", "field": "A", "type": {"kind": "array"}}]}',
         '{"version": 1, "columns": [{"name": "A", "field": "A", "type": {"kind": "decimal"}}]}',
-        '{"version": 1, "columns": [{"name": "A", "field": "A", "type": {"kind": "struct", "members": [], "text_member": "T"}}]}',
-        '{"version": 1, "columns": [{"name": "A", "field": "A", "type": "int"}, {"name": "a", "field": "A", "type": "long"}]}',
+        '{"version": 1, "columns": [{"name": "A", "field": "A", "type": '
+        '{"kind": "struct", "members": [], "text_member": "T"}}]}',
+        '{"version": 1, "columns": [{"name": "A", "field": "A", "type": "int"}, '
+        '{"name": "a", "field": "A", "type": "long"}]}',
     ],
 )
 def test_a_text_that_is_damaged_is_refused_with_its_name(text: str) -> None:
-    """Types that are guessed at would make files that no reader can read together with the others."""
-    with pytest.raises(StagingError, match=r"root/_types/A__e/3.json does not say.*Restore it"):
+    """A damaged record is refused with its name and the remedy."""
+    with pytest.raises(StagingError, match=r"root/_types/A__e/3.json is no record of.*Restore it"):
         Recorded.from_json(text, "root/_types/A__e/3.json")
 
 
 def test_a_newer_releases_text_is_refused_as_such() -> None:
-    """An older job must not write on without what it does not know."""
+    """A record of a newer release is refused."""
     with pytest.raises(StagingError, match=r"here has version 2 .* reads version 1.*a newer one"):
         Recorded.from_json('{"version": 2, "columns": []}', "here")
 
 
 def test_what_a_table_needs_more_is_named_with_its_path() -> None:
-    """New columns, and new members wherever their struct stands; nothing where nothing is new."""
+    """New columns and members are listed with their paths."""
     one = FieldType(kind="struct", members=(("A", TEXT),))
     two = FieldType(kind="struct", members=(("A", TEXT), ("B", MONEY)))
     before = table(

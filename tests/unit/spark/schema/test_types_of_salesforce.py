@@ -1,4 +1,4 @@
-"""Every type of Salesforce: the column it becomes, a value on its way into it, and the table in docs/reference/types.md that says so."""
+"""Every type of Salesforce: its column, a value, and its row in docs/reference/types.md."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HEADING = "## Salesforce types"
 
 
 class Row(NamedTuple):
-    """One type: what the docs call it, the type part of `doc`, the field's Avro type, an example."""
+    """One type: its name in the docs, its part of `doc`, its Avro type, an example."""
 
     called: str
     doc: str
@@ -48,7 +48,8 @@ ADDRESS = {
     "GeocodeAccuracy": "string",
 }
 ADDRESS_SQL = (
-    "struct<`Street`: string, `City`: string, `State`: string, `PostalCode`: string, `Country`: string, `Latitude`: double, "
+    "struct<`Street`: string, `City`: string, `State`: string, `PostalCode`: string, "
+    "`Country`: string, `Latitude`: double, "
     "`Longitude`: double, `GeocodeAccuracy`: string>"
 )
 ADA = {"Salutation": "Ms.", "FirstName": "Ada", "LastName": "Byron"}
@@ -166,9 +167,11 @@ ROWS = [
         },
         CHANGE,
         {**CHANGE, "commitTimestamp": datetime(2026, 11, 1, 23, 59, 59, 999000, tzinfo=UTC)},
-        "struct<`entityName`: string, `recordIds`: array<string>, `changeType`: string, `changeOrigin`: string, "
-        "`transactionKey`: string, `sequenceNumber`: int, `commitTimestamp`: timestamp, `commitNumber`: bigint, "
-        "`commitUser`: string, `nulledFields`: array<string>, `diffFields`: array<string>, `changedFields`: array<string>>",
+        "struct<`entityName`: string, `recordIds`: array<string>, `changeType`: string, "
+        "`changeOrigin`: string, `transactionKey`: string, `sequenceNumber`: int, "
+        "`commitTimestamp`: timestamp, `commitNumber`: bigint, `commitUser`: string, "
+        "`nulledFields`: array<string>, `diffFields`: array<string>, "
+        "`changedFields`: array<string>>",
     ),
 ]
 
@@ -201,7 +204,7 @@ def schema(row: Row) -> dict[str, Any]:
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.called for row in ROWS])
 def test_a_value_of_each_type_lands_as_a_person_would_write_it(row: Row) -> None:
-    """From the event's bytes into the column, and null as null."""
+    """A value of each type is in its column as the docs show it, and null as null."""
     avro = schema(row)
     kind = plan_batch({"s": json.dumps(avro)}, dict, decimals=read_decimals(row.decimals)).types[0]
     payloads = []
@@ -221,7 +224,7 @@ def test_a_value_of_each_type_lands_as_a_person_would_write_it(row: Row) -> None
 
 @pytest.mark.parametrize("role", ["Data", "ForeignKey", "ExternalForeignKey", "CreatedDate"])
 def test_the_role_of_a_field_makes_no_difference(role: str) -> None:
-    """A field's `doc` says role, type and id; only the type counts."""
+    """Only the type in a field's `doc` counts, not its role or id."""
     avro = {
         "type": "record",
         "name": "X__e",
@@ -234,12 +237,12 @@ def test_the_role_of_a_field_makes_no_difference(role: str) -> None:
 
 
 def test_every_type_the_service_is_known_to_name_has_a_row() -> None:
-    """None is left to chance."""
+    """Every known type of the service has a row."""
     assert {row.doc for row in ROWS} == TYPES_IN_DOC
 
 
 def test_the_docs_say_what_the_code_does() -> None:
-    """Row by row: what it is called, its type in `doc`, in Avro, the column and what of the example lands."""
+    """Each row of docs/reference/types.md is what the code does."""
     assert documented() == [
         (row.called, f"`{row.doc}`", avro_in_words(row.avro), in_docs(row.column), shown(row.lands))
         for row in ROWS
@@ -259,12 +262,12 @@ def avro_in_words(avro: Any) -> str:
 
 
 def in_docs(sql: str) -> str:
-    """As the docs spell a column's type: members without backticks, which Markdown has another use for."""
+    """Spelling of a column's type in the docs: without backticks around members."""
     return "`" + sql.replace("`", "") + "`"
 
 
 def shown(value: Any) -> str:
-    """As the docs spell a value: that of a struct by its members that hold something."""
+    """Spelling of a value in the docs; a struct shows the members that have one."""
     if isinstance(value, dict):
         return "; ".join(f"`{name}` {shown(of)}" for name, of in value.items() if of)
     if isinstance(value, list):

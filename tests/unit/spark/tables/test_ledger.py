@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 
-from airflow_provider_sfevents.spark.schema.event_columns import BatchPlan, plan_batch
+from airflow_provider_sfevents.spark.schema.event_columns import SchemaPlan, plan_batch
 from airflow_provider_sfevents.spark.tables import ledger
 from airflow_provider_sfevents.spark.tables.ledger import (
     LandedTable,
@@ -91,7 +91,7 @@ def test_of_several_rows_of_a_batch_the_last_revision_counts() -> None:
     assert view_of(rows[:3], "e-9").row is None
 
 
-def plan(**kinds: str) -> BatchPlan:
+def plan(**kinds: str) -> SchemaPlan:
     schemas = {
         schema_id: json.dumps(
             {
@@ -105,7 +105,7 @@ def plan(**kinds: str) -> BatchPlan:
     return plan_batch(schemas, dict, {"gone": "there is no schema gone"})
 
 
-def keys(plan: BatchPlan) -> set[ledger.SchemaKey]:
+def keys(plan: SchemaPlan) -> set[ledger.SchemaKey]:
     return {("00D", schema_id, text) for schema_id, text in plan.schemas.items()}
 
 
