@@ -41,8 +41,8 @@ SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """Request of a task to publish events.
+class RecordsToPublish:
+    """Records that a task publishes as events.
 
     :param source: returns the records, from the first on, at each call.
     :param run: the publishing task; the ids of its events derive from it.
@@ -173,7 +173,9 @@ class Tally:
             self.named.append(f"record {result.number} (event id {result.event_id}): {said}")
 
 
-async def publish_wanted(client: PubSubClient, wanted: Wanted, tally: Tally) -> Ledger:
+async def publish_records(
+    client: PubSubClient, to_publish: RecordsToPublish, tally: Tally
+) -> Ledger:
     """Check all records, publish those missing from the ledger, and note each accepted one.
 
     Blocking calls, of a store or on records, run beside the event loop.
@@ -183,15 +185,15 @@ async def publish_wanted(client: PubSubClient, wanted: Wanted, tally: Tally) -> 
     :raises ConfigurationError: records do not fit the topic's schema; nothing is sent.
     :raises SfEventsError: publishing ended early; the events accepted until then are in the ledger.
     """
-    run, org_id = wanted.run, (await client.session()).org_id
-    of_run = run_namespace(org_id, wanted.topic, run.dag, run.run, run.task, run.map_index)
+    run, org_id = to_publish.run, (await client.session()).org_id
+    of_run = run_namespace(org_id, to_publish.topic, run.dag, run.run, run.task, run.map_index)
     encoder = await client.publishing.encoder(
-        wanted.topic, identify=derived_ids(of_run), id_field=wanted.id_field
+        to_publish.topic, identify=derived_ids(of_run), id_field=to_publish.id_field
     )
-    tally.records = await asyncio.to_thread(event_encoder.check, encoder, wanted.source())
-    ledger = await asyncio.to_thread(wanted.ledger, org_id)
+    tally.records = await asyncio.to_thread(event_encoder.check, encoder, to_publish.source())
+    ledger = await asyncio.to_thread(to_publish.ledger, org_id)
     known = await asyncio.to_thread(ledger.known)
-    missing = _missing(event_encoder.events(encoder, wanted.source()), known, tally)
+    missing = _missing(event_encoder.events(encoder, to_publish.source()), known, tally)
     publisher = client.publishing.publisher(encoder)
     try:
         async with (
@@ -208,7 +210,7 @@ async def publish_wanted(client: PubSubClient, wanted: Wanted, tally: Tally) -> 
         ) from error
     finally:
         tally.repeated = publisher.repeated
-        log.info("%s", tally.told(wanted.topic))
+        log.info("%s", tally.told(to_publish.topic))
     return ledger
 
 

@@ -136,7 +136,7 @@ class SfEventsHook(BaseHook):
             await org_limits.require_allowance(rest, topic, least)
 
     async def read_records(
-        self, wanted: SnapshotRequest, root: UPath
+        self, request: SnapshotRequest, root: UPath
     ) -> tuple[ReadFolder, ReadManifest]:
         """Read full records of an entity into the staging area.
 
@@ -145,9 +145,9 @@ class SfEventsHook(BaseHook):
             change events.
         """
         async with self.client() as client, self.rest() as rest:
-            topic = await client.get_topic(change_topic(wanted.entity))
+            topic = await client.get_topic(change_topic(request.entity))
             schema = await client.get_schema(topic.schema_id)
-            return await read_records(rest, schema, wanted, root)
+            return await read_records(rest, schema, request, root)
 
     def test_connection(self) -> tuple[bool, str]:
         """Log in and reach the Pub/Sub API; for Airflow's test-connection button.

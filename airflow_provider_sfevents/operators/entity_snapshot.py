@@ -147,14 +147,14 @@ class SfEventsEntitySnapshotOperator(spark_submission.SubmitsToSpark, SparkSubmi
     def _run(self, context: Context, stopping: Stopping) -> dict[str, Any]:
         submission = spark_submission.plan(self, self.staging, shared=self.staging_shared)
         ensure_spark_can_open(self, submission, self.staging, context, stopping)
-        wanted = SnapshotRequest(
+        request = SnapshotRequest(
             entity=self.entity, ids=_ids(self.record_ids), read_by=self.read_by
         )
         root = open_staging(self.staging, self.executor).root
         job = put_job(submission.job_root(self.staging), "resolve")
         with writing_state(self.staging, self.current_state, describe_run(context)):
             hook = SfEventsHook(self.conn_id)
-            folder, read = run_async(lambda _: hook.read_records(wanted, root), stopping, 0.0)
+            folder, read = run_async(lambda _: hook.read_records(request, root), stopping, 0.0)
             spark_submission.forget_other_jobs(
                 context, self.external_id_key, read.read_id, again=False
             )

@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import ConfigurationError, StoppedError
-from airflow_provider_sfevents.hooks.published import Tally, Wanted, publish_wanted
+from airflow_provider_sfevents.hooks.published import RecordsToPublish, Tally, publish_records
 from airflow_provider_sfevents.hooks.record_files import read_records, record_files
 from airflow_provider_sfevents.hooks.run import check_constant, describe_run, tell_assets
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
@@ -112,19 +112,19 @@ class SfEventsPublishOperator(StoppableTask, BaseOperator):
 
     def _run(self, context: Context, stopping: Stopping) -> dict[str, Any]:
         source = self._source()
-        wanted = Wanted(
+        to_publish = RecordsToPublish(
             topic=self.topic,
             source=lambda: self._until_stopped(source()),
             run=describe_run(context),
             root=open_staging(self.staging, self.executor).root,
             id_field=self.id_field or "",
         )
-        return run_async(lambda _: self._publish(wanted), stopping, ANSWER_SECONDS)
+        return run_async(lambda _: self._publish(to_publish), stopping, ANSWER_SECONDS)
 
-    async def _publish(self, wanted: Wanted) -> dict[str, Any]:
+    async def _publish(self, to_publish: RecordsToPublish) -> dict[str, Any]:
         tally = Tally()
         async with SfEventsHook(self.conn_id).client() as client:
-            ledger = await publish_wanted(client, wanted, tally)
+            ledger = await publish_records(client, to_publish, tally)
         self._refuse_end(tally)
         await asyncio.to_thread(ledger.sweep, datetime.now(UTC))
         return tally.result(self.topic, durable_files.url(ledger.folder))

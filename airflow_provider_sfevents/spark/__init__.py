@@ -1,7 +1,7 @@
-"""What runs in Spark: reading a batch, landing it, reading what landed. No Airflow, no gRPC.
+"""Spark code: reading a staged batch, landing it, reading landed tables. No Airflow, no gRPC.
 
-For users' own jobs: `read_batch`, `read_undecodable`, `event_types`, `write_receipt`, `read_table`, `read_quarantine`,
-`read_ledger`.
+For users' own jobs: `read_batch`, `read_undecodable`, `event_types`, `write_receipt`, `read_table`,
+`read_quarantine`, `read_ledger`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Load what is asked for only then: this room is imported where there is no Spark, too."""
+    """Load a name at its first use, because this room is also imported without Spark."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from airflow_provider_sfevents.spark import read

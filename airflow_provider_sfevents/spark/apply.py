@@ -1,8 +1,9 @@
-"""The job `spark-submit` runs to follow records: land one staged batch of change events, then apply it. See `docs/reference/spark-jobs.md`.
+"""The Spark job of current-state tables: land one staged batch of change events, then apply it.
 
-spark-submit --py-files sfevents.zip apply.py --manifest URL --table ROOT_OR_NAMESPACE --current-state ROOT_OR_NAMESPACE --format delta
+spark-submit --py-files sfevents.zip apply.py --manifest URL --table ROOT_OR_NAMESPACE \
+    --current-state ROOT_OR_NAMESPACE --format delta
 
-The receipt is written last: it says what has landed, and what became of it in the tables of records (`applied`).
+The receipt is written last, with the result of both (`applied`).
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ logger = logging.getLogger("sfevents")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit code 0 when the batch has landed and is applied, and its receipt says so; 1, after one line that says why, otherwise."""
+    """Run the job: exit code 0 if the batch has landed and is applied, otherwise 1."""
     try:
         from airflow_provider_sfevents.spark.land import run_job
     except ModuleNotFoundError as missing:
         logging.basicConfig(stream=sys.stdout, format="sfevents: %(message)s")
-        logger.error(  # noqa: TRY400 - one line is what a log wants of it
-            "%s. Pass the package along with --py-files; airflow_provider_sfevents.submit.packaging makes it.",
+        logger.error(  # noqa: TRY400 - one line without a trace
+            "%s. Pass the package along with --py-files; "
+            "airflow_provider_sfevents.submit.packaging makes it.",
             missing,
         )
         return 1

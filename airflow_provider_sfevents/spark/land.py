@@ -18,7 +18,7 @@ logger = logging.getLogger("sfevents")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit code 0 when the batch has landed and its receipt is written; 1, after one line that says why, otherwise."""
+    """Run the job: exit code 0 if the batch has landed and its receipt is written, otherwise 1."""
     return run_job("Not landed", lambda: job_of(arguments))
 
 
@@ -27,10 +27,11 @@ Job = tuple[str, str, "Callable[[SparkSession], object]"]
 
 
 def run_job(failed: str, job: Callable[[], Job]) -> int:
-    """Run a job of this package: read its command line, get the session, do it, and say in one line what went wrong.
+    """Run a job of this package: read its command line, get the session, work, and log an error.
 
-    :param failed: what that line begins with.
-    :param job: reads the command line; raises `ConfigurationError` for options that cannot work, before Spark starts.
+    :param failed: first words of the line for an error.
+    :param job: reads the command line; raises `ConfigurationError` before Spark starts if options
+        cannot work.
     :returns: the exit code.
     """
     logging.basicConfig(stream=sys.stdout, format="sfevents: %(message)s", level=logging.WARNING)
@@ -40,8 +41,9 @@ def run_job(failed: str, job: Callable[[], Job]) -> int:
         from airflow_provider_sfevents.exceptions import ConfigurationError
         from airflow_provider_sfevents.spark.failure import one_line
     except ModuleNotFoundError as missing:
-        logger.error(  # noqa: TRY400 - one line is what a log wants of it
-            "%s. Pass the package along with --py-files; airflow_provider_sfevents.submit.packaging makes it.",
+        logger.error(  # noqa: TRY400 - one line without a trace
+            "%s. Pass the package along with --py-files; "
+            "airflow_provider_sfevents.submit.packaging makes it.",
             missing,
         )
         return 1
@@ -52,12 +54,13 @@ def run_job(failed: str, job: Callable[[], Job]) -> int:
         return 1
     spark = _session(table_format)
     steps.reached(steps.LANDING_BEGAN, about)
-    _say_it_once(spark)
+    _log_errors_once(spark)
     try:
         act(spark)
     except Exception as error:
         said = one_line(error)
-        logger.error("%s: %s", failed, said or error, exc_info=None if said else error)  # noqa: TRY400 - as above
+        trace = None if said else error
+        logger.error("%s: %s", failed, said or error, exc_info=trace)  # noqa: TRY400 - as above
         return 1
     finally:
         spark.stop()
@@ -101,16 +104,16 @@ def _session(table_format: str) -> SparkSession:
     return builder.getOrCreate()
 
 
-def _say_it_once(spark: SparkSession) -> None:
-    """Keep Spark from logging a failed task's stack trace five times before the job says what it means, in a line or in full.
+def _log_errors_once(spark: SparkSession) -> None:
+    """Keep Spark from logging a failed task's stack trace five times before the job's own line.
 
-    On a cluster lost tasks are still reported: most of them are run again, and the job never hears of it.
+    On a cluster lost tasks are still logged: most of them are run again, and the job is not told.
     """
-    tiresome = ["executor.Executor", "util.Utils", "sql.execution.datasources.FileFormatWriter"]
+    names = ["executor.Executor", "util.Utils", "sql.execution.datasources.FileFormatWriter"]
     if spark.sparkContext.master.startswith("local"):
-        tiresome.append("scheduler.TaskSetManager")
-    log4j = spark._jvm.org.apache.logging.log4j  # noqa: SLF001 - there is no other way to Java's loggers
-    for name in tiresome:
+        names.append("scheduler.TaskSetManager")
+    log4j = spark._jvm.org.apache.logging.log4j  # noqa: SLF001 - the only way
+    for name in names:
         log4j.core.config.Configurator.setLevel(f"org.apache.spark.{name}", log4j.Level.OFF)
 
 

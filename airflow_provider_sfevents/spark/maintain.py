@@ -1,6 +1,7 @@
-"""The job `spark-submit` runs to maintain tables: compaction, expiry, removal of unneeded files. See `docs/how-to/upkeep.md`.
+"""The Spark job of upkeep: compact tables, expire old versions, remove unneeded files.
 
-spark-submit --py-files sfevents.zip maintain.py --table ROOT_OR_NAMESPACE --current-state ROOT_OR_NAMESPACE --format delta
+spark-submit --py-files sfevents.zip maintain.py --table ROOT_OR_NAMESPACE \
+    --current-state ROOT_OR_NAMESPACE --format delta --no-dry-run
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ logger = logging.getLogger("sfevents")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit code 0 when the tables are maintained or the dry run has reported; 1, after one line that says why, otherwise."""
+    """Run the job: exit code 0 if the tables are maintained or reported on, otherwise 1."""
     try:
         from airflow_provider_sfevents.spark.land import run_job
     except ModuleNotFoundError as missing:
         logging.basicConfig(stream=sys.stdout, format="sfevents: %(message)s")
-        logger.error(  # noqa: TRY400 - one line is what a log wants of it
-            "%s. Pass the package along with --py-files; airflow_provider_sfevents.submit.packaging makes it.",
+        logger.error(  # noqa: TRY400 - one line without a trace
+            "%s. Pass the package along with --py-files; "
+            "airflow_provider_sfevents.submit.packaging makes it.",
             missing,
         )
         return 1

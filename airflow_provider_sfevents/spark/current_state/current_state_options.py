@@ -1,4 +1,4 @@
-"""Options of current-state tables: of the job that applies, and those that it shares with the entity snapshot. No I/O, no Spark."""
+"""Options of current-state tables, and of applying a batch to them. No I/O, no Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of upkeep, the size that compaction aims at, and the report on a table. Plain values; no I/O, no Spark."""
+"""Options of upkeep, the aim of compaction, and the report on a table. No I/O, no Spark."""
 
 from __future__ import annotations
 
@@ -80,9 +80,9 @@ class Part:
 
 
 def ideal_files(parts: Iterable[Part], target: int) -> int:
-    """Number of files that compaction can reach: as many for each partition as its bytes need, at least one.
+    """Number of files after compaction: for each partition as many as its bytes need.
 
-    :param target: bytes that a compacted file may have.
+    :param target: bytes of a compacted file.
     """
     return sum(max(1, -(-part.size // target)) for part in parts if part.files)
 
@@ -111,9 +111,11 @@ class IcebergFiles:
         return sum(part.size for part in self.parts)
 
     def needs_compaction(self, target: int) -> bool:
-        """Tell whether data files are worth a rewrite; each run decides anew, so that one that was killed is completed by the next.
+        """Return whether data files are worth a rewrite.
 
-        :param target: bytes that a compacted file may have.
+        Each run decides anew, so that the next one completes one that was killed.
+
+        :param target: bytes of a compacted file.
         """
         return self.deletes > 0 or self.files > ideal_files(self.parts, target)
 
@@ -169,7 +171,10 @@ class TableReport:
 
 
 def summary(reports: Iterable[TableReport], *, dry_run: bool) -> dict[str, Any]:
-    """Report on all tables: sums, and under `tables` those with something to tell. JSON-serialisable."""
+    """Report on all tables, JSON-serialisable: sums, and under `tables` each table's values.
+
+    Values that are 0 or empty are left out of `tables`.
+    """
     found = list(reports)
     sums = ("files", "size", "files_after", "expired", "removed_files", "removed_size")
     return {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from upath import UPath
 
-from airflow_provider_sfevents.hooks.published import Tally, Wanted, publish_wanted
+from airflow_provider_sfevents.hooks.published import RecordsToPublish, Tally, publish_records
 from airflow_provider_sfevents.pubsub.auth.secret import Secret
 from airflow_provider_sfevents.pubsub.auth.settings import ClientCredentials, Settings
 from airflow_provider_sfevents.pubsub.client import PubSubClient
@@ -52,8 +52,8 @@ class PublishingTask:
         return Settings(login=login, endpoint=self.endpoint, plaintext=True)
 
     @property
-    def _wanted(self) -> Wanted:
-        return Wanted(
+    def _to_publish(self) -> RecordsToPublish:
+        return RecordsToPublish(
             topic=self.topic,
             source=self._records,
             run=Run(dag="orders", run="r1", task="publish"),
@@ -69,7 +69,7 @@ class PublishingTask:
     async def _publish(self) -> Tally:
         tally = Tally()
         async with PubSubClient(self._settings) as client:
-            await publish_wanted(client, self._wanted, tally)
+            await publish_records(client, self._to_publish, tally)
         return tally
 
 

@@ -16,7 +16,7 @@ FOR_GOOD = {
     "SchemaUnknownError",
     "PositionConflictError",
     "AuthenticationError",
-    "QuotaExceeded",
+    "QuotaExceededError",
 }
 OURS = [
     kind

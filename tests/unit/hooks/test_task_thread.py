@@ -235,7 +235,7 @@ def test_asynchronous_work_is_told() -> None:
 
 
 def test_asynchronous_work_that_does_not_end_is_cancelled() -> None:
-    """A coroutine that hangs is cancelled and releases its resources; the task is `StoppedError`."""
+    """A coroutine that hangs is cancelled and releases its resources, and the task is stopped."""
     stopping = Stopping()
     released: list[str] = []
 

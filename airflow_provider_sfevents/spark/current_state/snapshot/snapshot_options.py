@@ -1,4 +1,4 @@
-"""Options of the job that brings an entity snapshot into a current-state table. No I/O, no Spark."""
+"""Options of an entity snapshot for a current-state table. No I/O, no Spark."""
 
 from __future__ import annotations
 
