@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from airflow_provider_sfevents.hooks.failures import airflow_failures
-from airflow_provider_sfevents.hooks.giving_way import give_way
+from airflow_provider_sfevents.hooks.airflow_errors import airflow_failures
+from airflow_provider_sfevents.hooks.reschedule import give_way
 from airflow_provider_sfevents.hooks.task_thread import Stopping, run_in_thread
 from airflow_provider_sfevents.staging.lease_holder import PAUSE
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.batches.managed.managed_arguments import check_managed
 from airflow_provider_sfevents.batches.outcome import BatchRequest
-from airflow_provider_sfevents.hooks.run import (
+from airflow_provider_sfevents.hooks.run_context import (
     check_constant,
     describe_run,
     is_backfill,

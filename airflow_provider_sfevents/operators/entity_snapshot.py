@@ -9,7 +9,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from typing_extensions import override
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.hooks.run import describe_run, is_template
+from airflow_provider_sfevents.hooks.run_context import describe_run, is_template
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
 from airflow_provider_sfevents.hooks.staging_access import open_staging, put_job, writing_state
 from airflow_provider_sfevents.hooks.task_thread import run_async

@@ -15,7 +15,7 @@ from airflow_provider_sfevents.batches.commit import COMMIT_SECONDS
 from airflow_provider_sfevents.batches.position.replay_fallback import check_choice
 from airflow_provider_sfevents.batches.stage import stage_batch
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.hooks.run import checked_consumer, refuse_repeated_topics
+from airflow_provider_sfevents.hooks.run_context import checked_consumer, refuse_repeated_topics
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
 from airflow_provider_sfevents.hooks.staging_access import open_staging
 from airflow_provider_sfevents.hooks.task_thread import run_async

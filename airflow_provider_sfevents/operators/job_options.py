@@ -9,7 +9,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.hooks.run import is_template
+from airflow_provider_sfevents.hooks.run_context import is_template
 from airflow_provider_sfevents.spark.current_state.current_state_options import ApplyOptions
 from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from airflow_provider_sfevents.spark.options import changed

@@ -10,7 +10,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from typing_extensions import override
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, StagingError
-from airflow_provider_sfevents.hooks.run import is_template
+from airflow_provider_sfevents.hooks.run_context import is_template
 from airflow_provider_sfevents.hooks.staging_access import open_staging, put_job
 from airflow_provider_sfevents.operators import spark_submission
 from airflow_provider_sfevents.operators.job_options import options_of, sample_of

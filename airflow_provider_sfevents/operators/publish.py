@@ -12,9 +12,9 @@ from typing_extensions import override
 
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import ConfigurationError, StoppedError
-from airflow_provider_sfevents.hooks.published import RecordsToPublish, Tally, publish_records
+from airflow_provider_sfevents.hooks.publish_task import RecordsToPublish, Tally, publish_records
 from airflow_provider_sfevents.hooks.record_files import read_records, record_files
-from airflow_provider_sfevents.hooks.run import check_constant, describe_run, tell_assets
+from airflow_provider_sfevents.hooks.run_context import check_constant, describe_run, tell_assets
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
 from airflow_provider_sfevents.hooks.staging_access import open_staging
 from airflow_provider_sfevents.hooks.stoppable import StoppableTask

@@ -21,7 +21,7 @@ from airflow_provider_sfevents.batches.commit import (
 )
 from airflow_provider_sfevents.batches.open_transaction import Settling, require_settled
 from airflow_provider_sfevents.batches.outcome import Empty, Staged, result
-from airflow_provider_sfevents.hooks.run import describe_run, position_tasks
+from airflow_provider_sfevents.hooks.run_context import describe_run, position_tasks
 from airflow_provider_sfevents.hooks.staging_access import (
     open_batch,
     open_staging,
@@ -31,7 +31,7 @@ from airflow_provider_sfevents.hooks.staging_access import (
 )
 from airflow_provider_sfevents.hooks.stoppable import StoppableTask
 from airflow_provider_sfevents.operators import spark_submission
-from airflow_provider_sfevents.operators.ending import (
+from airflow_provider_sfevents.operators.batch_commit import (
     commit,
     require_committed,
     require_result,

@@ -16,8 +16,8 @@ from typing_extensions import override
 from airflow_provider_sfevents.batches.position.replay_fallback import check_choice
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import ConfigurationError, LeaseHeldError
-from airflow_provider_sfevents.hooks.failures import airflow_failures
-from airflow_provider_sfevents.hooks.run import checked_consumer, describe_run
+from airflow_provider_sfevents.hooks.airflow_errors import airflow_failures
+from airflow_provider_sfevents.hooks.run_context import checked_consumer, describe_run
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
 from airflow_provider_sfevents.hooks.staging_access import open_staging
 from airflow_provider_sfevents.hooks.task_thread import run_async, run_async_in_thread

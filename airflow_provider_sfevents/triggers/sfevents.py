@@ -29,7 +29,7 @@ from airflow_provider_sfevents.exceptions import (
     SfEventsError,
     TransportError,
 )
-from airflow_provider_sfevents.hooks.failures import NEVER_RETRIED
+from airflow_provider_sfevents.hooks.airflow_errors import NEVER_RETRIED
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
 from airflow_provider_sfevents.hooks.staging_access import staging_root
 from airflow_provider_sfevents.positions.store_choice import open_store

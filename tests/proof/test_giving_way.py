@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_provider_sfevents import steps
-from airflow_provider_sfevents.hooks.giving_way import MOST_RESCHEDULES
+from airflow_provider_sfevents.hooks.reschedule import MOST_RESCHEDULES
 from tests.proof import invariants
 
 if TYPE_CHECKING:

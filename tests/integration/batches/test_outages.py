@@ -13,7 +13,7 @@ from typing_extensions import override
 from airflow_provider_sfevents.batches.commit import COMMIT_SECONDS, commit_batch
 from airflow_provider_sfevents.batches.outcome import Staged
 from airflow_provider_sfevents.exceptions import SfEventsError, StagingError, TransportError
-from airflow_provider_sfevents.operators.ending import tell_error
+from airflow_provider_sfevents.operators.batch_commit import tell_error
 from airflow_provider_sfevents.positions.stores import MappingStore
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.clock import Clock

@@ -19,7 +19,7 @@ from tests.integration.emulator.resting import Rest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from airflow_provider_sfevents.hooks.fetched import Event
+    from airflow_provider_sfevents.hooks.memory_batch import Event
 
     Told = Callable[..., list["Change"]]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from upath import UPath
 
-from airflow_provider_sfevents.hooks.published import RecordsToPublish, Tally, publish_records
+from airflow_provider_sfevents.hooks.publish_task import RecordsToPublish, Tally, publish_records
 from airflow_provider_sfevents.pubsub.auth.secret import Secret
 from airflow_provider_sfevents.pubsub.auth.settings import ClientCredentials, Settings
 from airflow_provider_sfevents.pubsub.client import PubSubClient

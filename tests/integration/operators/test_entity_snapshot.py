@@ -15,7 +15,7 @@ from airflow.sdk.exceptions import (
 )
 
 from airflow_provider_sfevents.emulator import Emulator, Knobs
-from airflow_provider_sfevents.hooks.giving_way import MOST_RESCHEDULES
+from airflow_provider_sfevents.hooks.reschedule import MOST_RESCHEDULES
 from airflow_provider_sfevents.hooks.staging_access import writing_state
 from airflow_provider_sfevents.operators.entity_snapshot import SfEventsEntitySnapshotOperator
 from airflow_provider_sfevents.staging.manifest import Run

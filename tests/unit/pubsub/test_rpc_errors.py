@@ -16,7 +16,7 @@ from airflow_provider_sfevents.exceptions import (
     TopicError,
     TransportError,
 )
-from airflow_provider_sfevents.hooks.failures import NEVER_RETRIED
+from airflow_provider_sfevents.hooks.airflow_errors import NEVER_RETRIED
 from airflow_provider_sfevents.pubsub.auth.secret import Secret
 from airflow_provider_sfevents.pubsub.error_codes import BY_CODE, CODES, PREFIX, RETRIED, ErrorKind
 from airflow_provider_sfevents.pubsub.reconnect import next_step

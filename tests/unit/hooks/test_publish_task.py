@@ -7,7 +7,7 @@ import json
 import pytest
 
 from airflow_provider_sfevents.exceptions import EventsRefusedError
-from airflow_provider_sfevents.hooks.published import SHOWN, Tally
+from airflow_provider_sfevents.hooks.publish_task import SHOWN, Tally
 from airflow_provider_sfevents.pubsub.publishing.event_encoder import PublishResult
 from airflow_provider_sfevents.staging.publish_ledger import Accepted
 

@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 from typing_extensions import override
 
 from airflow_provider_sfevents.exceptions import LeaseHeldError, StoppedError
-from airflow_provider_sfevents.hooks.giving_way import (
+from airflow_provider_sfevents.hooks.reschedule import (
     MOST_RESCHEDULES,
     MOST_SECONDS,
     give_way,

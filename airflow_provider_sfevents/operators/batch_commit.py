@@ -11,7 +11,7 @@ from airflow_provider_sfevents.batches.commit import commit_batch
 from airflow_provider_sfevents.batches.outcome import result
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import ConfigurationError, StagingError
-from airflow_provider_sfevents.hooks.run import describe_run, tell_assets
+from airflow_provider_sfevents.hooks.run_context import describe_run, tell_assets
 from airflow_provider_sfevents.positions import stores
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from airflow_provider_sfevents.hooks.fetched import Event
+from airflow_provider_sfevents.hooks.memory_batch import Event
 
 
 def test_a_schema_with_which_a_few_bytes_could_fill_the_memory_is_refused() -> None:

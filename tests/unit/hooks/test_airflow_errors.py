@@ -7,7 +7,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from airflow_provider_sfevents import exceptions
 from airflow_provider_sfevents.exceptions import SfEventsError
-from airflow_provider_sfevents.hooks.failures import airflow_failures
+from airflow_provider_sfevents.hooks.airflow_errors import airflow_failures
 
 FOR_GOOD = {
     "ConfigurationError",

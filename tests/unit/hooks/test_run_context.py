@@ -9,7 +9,7 @@ from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, Asset, TaskGroup
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.hooks.run import (
+from airflow_provider_sfevents.hooks.run_context import (
     checked_consumer,
     describe_run,
     is_backfill,

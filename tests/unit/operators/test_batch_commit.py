@@ -8,7 +8,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_provider_sfevents.batches.outcome import Staged
 from airflow_provider_sfevents.exceptions import StagingError
-from airflow_provider_sfevents.operators.ending import require_committed, tell_error
+from airflow_provider_sfevents.operators.batch_commit import require_committed, tell_error
 from airflow_provider_sfevents.positions.stores import MappingStore
 from airflow_provider_sfevents.staging.area import StagingArea
 from airflow_provider_sfevents.staging.lease_holder import Holder
