@@ -125,12 +125,8 @@ def _paid_by_front(lines: list[Line]) -> list[str]:
         for front, count in _fronts(line).items():
             paid[front].update(count)
     return [
-<<<<<<< HEAD
         f"  {front or 'no wait before':<18} {count['deliveries'] / first:.3f} "
         f"({count['deliveries']} for {first})"
-=======
-        f"  {front or 'no wait':<18} {count['deliveries'] / first:.3f} ({count['deliveries']} for {first})"
->>>>>>> 4083e43 (Pages about waiting, following an org and upkeep say each fact once; links with anchors are tested)
         for front, count in sorted(paid.items())
         if (first := count["deliveries"] - count["more"])
     ]

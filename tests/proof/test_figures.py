@@ -69,8 +69,4 @@ def test_a_report_tells_what_was_paid_with_a_wait_in_front() -> None:
     pokes = [point for point in crash_points() if point.front is Front.POKE]
     first = 15 * len(pokes)
     assert f"  poke               {(first + 6) / first:.3f} ({first + 6} for {first})" in lines
-<<<<<<< HEAD
     assert any(line.startswith("  no wait before     1.000") for line in lines)
-=======
-    assert any(line.startswith("  no wait            1.000") for line in lines)
->>>>>>> 4083e43 (Pages about waiting, following an org and upkeep say each fact once; links with anchors are tested)
