@@ -69,6 +69,21 @@ def test_samples_use_arguments_that_exist() -> None:
     assert [one for one in called if one[2] not in known[one[1]]] == []
 
 
+def test_modules_of_the_walks_are_there() -> None:
+    """Each module in the first column of the architecture's tables is one of the package."""
+    rows = re.findall(
+        r"^\| (`\w+[^|]*`) \|", Page("explanation/architecture.md").text, re.MULTILINE
+    )
+    named = [name for row in rows for name in re.findall(r"`([\w/]+)`", row) if "/" in name]
+    assert len(named) > 30
+    package = ROOT / PACKAGE
+    assert [
+        name
+        for name in named
+        if not (package / name).is_dir() and not (package / f"{name}.py").is_file()
+    ] == []
+
+
 def test_every_page_is_in_the_index() -> None:
     """The index links each page once, so that the site's navigation has it."""
     index = (DOCS / "index.md").read_text()
