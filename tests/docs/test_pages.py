@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from airflow_provider_sfevents.staging import layout
 from tests.harness.pages import DOCS, Page, pages
 
 if TYPE_CHECKING:
@@ -82,6 +83,18 @@ def test_modules_of_the_walks_are_there() -> None:
         for name in named
         if not (package / name).is_dir() and not (package / f"{name}.py").is_file()
     ] == []
+
+
+def test_every_file_of_the_staging_area_is_listed() -> None:
+    """The page of files names each file and folder of the staging area, and each staged column."""
+    text = Page("reference/files.md").text
+    names = [value for name, value in vars(layout).items() if name.isupper()]
+    files = [one for one in names if isinstance(one, str) and one not in _NOT_FILES]
+    assert len(files) > 20
+    assert [one for one in files if one not in text] == []
+
+
+_NOT_FILES = {layout.NAMELESS, layout.FOOTER}
 
 
 def test_every_page_is_in_the_index() -> None:
