@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +13,6 @@ from airflow_provider_sfevents.spark.current_state.current_state_options import 
 from airflow_provider_sfevents.spark.current_state.snapshot.snapshot_options import SnapshotOptions
 from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from airflow_provider_sfevents.spark.options import (
-    Options,
     arguments_of,
     changed,
     command_line,
@@ -24,8 +22,6 @@ from airflow_provider_sfevents.spark.options import (
     options_from,
 )
 from airflow_provider_sfevents.spark.upkeep.plan import UpkeepOptions
-
-DOCS = Path(__file__).parents[3] / "docs"
 
 LANDING = LandingOptions(manifest_url="s3a://m.json", table="s3a://lake")
 ALL_LANDING = LandingOptions(
@@ -155,19 +151,3 @@ def test_help_names_the_defaults() -> None:
     assert "(default: off)" in said
     assert "more" in said
     assert "None" not in said
-
-
-@pytest.mark.parametrize(
-    ("kind", "page"),
-    [
-        (LandingOptions, "spark.md"),
-        (ApplyOptions, "changes.md"),
-        (SnapshotOptions, "changes.md"),
-        (UpkeepOptions, "upkeep.md"),
-    ],
-)
-def test_the_documentation_has_every_option(kind: type[Options], page: str) -> None:
-    """Each option of a job is on the page of the job, or on that of landing."""
-    text = (DOCS / page).read_text() + (DOCS / "spark.md").read_text()
-    flags = [flag_of(one) for one in fields(kind)]
-    assert [flag for flag in flags if flag not in text] == []
