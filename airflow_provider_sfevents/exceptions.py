@@ -13,7 +13,7 @@
     - `EventsRefusedError`: the service accepted some of the published events and refused others
     - `StagingError`: the staging area could not be read or written, or has invalid content
     - `LeaseHeldError`: another task is at work on this batch; give way
-    - `StoppedError`: the task was ended while it was fetching; received events are kept
+    - `Stopped`: the task was ended while it was fetching; received events are kept
     - `NotLandedError`: the Spark job left no receipt, or a receipt that does not match the batch
 
 Messages name the thing, the value and the remedy. No message holds a secret.

@@ -18,7 +18,7 @@ EVENT = "airflow_provider_sfevents.step"
 AUTHENTICATED = "authenticated"  # there is a session only
 POSITION_BEGUN = "position-begun"  # the store has the first position; the staging area not yet
 ORIGIN_WRITTEN = "origin-written"  # the staging area has it, too
-CLAIMED = "claimed"
+LEASED = "leased"
 DELIVERED = "delivered"  # a delivery is in memory only
 PART_CLOSED = "part-closed"
 SCHEMA_KEPT = "schema-kept"
@@ -27,7 +27,7 @@ MANIFEST_WRITTEN = "manifest-written"
 CARRY_OVER_NEXT = (
     "carry-over-next"  # a manifest is there; events beyond the batch are in memory only
 )
-CARRY_OVER_CLAIMED = "carry-over-claimed"  # the next batch's lease is taken, to stage them
+CARRY_OVER_LEASED = "carry-over-leased"  # the next batch's lease is taken, to stage them
 SPARK_NEXT = "spark-next"
 SPARK_ENDED = "spark-ended"
 COMMIT_NEXT = "commit-next"
@@ -38,10 +38,10 @@ FALLBACK_NEXT = (
     "fallback-next"  # the bus refused the replay id, and the loss window is about to be written
 )
 FALLBACK_WRITTEN = "fallback-written"
-ANCHOR_WRITTEN = "anchor-written"  # a wait has written the keepalive point
+KEEPALIVE_POINT_WRITTEN = "keepalive-point-written"  # a wait has written the keepalive point
 MANAGED_COMMIT_NEXT = "managed-commit-next"  # staged; the next request is Salesforce's commit
 MANAGED_COMMITTED = "managed-committed"  # Salesforce has confirmed it; that is not recorded yet
-HEARD = "heard"  # a wait's events are in closed files, its lease is released; not reported yet
+WAITED = "waited"  # a wait's events are in closed files, its lease is released; not reported yet
 ANNOUNCED = "announced"  # a watcher has started a run, and recorded that
 
 EVENTS_SENT = "events-sent"  # a request is with gRPC; the bus may have its events
@@ -53,7 +53,7 @@ WORKER_STEPS = (
     AUTHENTICATED,
     POSITION_BEGUN,
     ORIGIN_WRITTEN,
-    CLAIMED,
+    LEASED,
     FALLBACK_NEXT,
     FALLBACK_WRITTEN,
     DELIVERED,
@@ -69,13 +69,13 @@ WORKER_STEPS = (
     SWEPT,
 )
 
-CARRY_OVER_STEPS = (CARRY_OVER_NEXT, CARRY_OVER_CLAIMED)
+CARRY_OVER_STEPS = (CARRY_OVER_NEXT, CARRY_OVER_LEASED)
 """Steps of a batch with events beyond its bound; after `MANIFEST_WRITTEN`."""
 
 MANAGED_STEPS = (MANAGED_COMMIT_NEXT, MANAGED_COMMITTED)
 """Steps of a batch from a managed subscription; between `MANIFEST_WRITTEN` and `SPARK_NEXT`."""
 
-WAIT_STEPS = (ANCHOR_WRITTEN, HEARD, ANNOUNCED)
+WAIT_STEPS = (KEEPALIVE_POINT_WRITTEN, WAITED, ANNOUNCED)
 """Steps of waits alone; a wait reaches some of the others, too."""
 
 PUBLISH_STEPS = (EVENTS_SENT, EVENTS_ANSWERED, LEDGER_NEXT, LEDGER_WRITTEN)

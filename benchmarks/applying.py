@@ -193,7 +193,7 @@ class Bench:
             topic="/data/ChangeEvents",
             consumer="bench",
             epoch="bench",
-            sequence=self._sequence,
+            batch_number=self._sequence,
             batch_id=f"bench-{self._sequence}",
             position_start=start,
             start=start,

@@ -44,7 +44,7 @@ async def fetch(settings: Settings, events: int) -> None:
 
 async def fetch_and_stage(settings: Settings, events: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        writer = PartWriter(UPath(Path(folder)), claim=1, start="earliest", first_ordinal=0)
+        writer = PartWriter(UPath(Path(folder)), lease=1, start="earliest", first_ordinal=0)
 
         async def receive(delivery: Delivery) -> None:
             await writer.append(delivery)

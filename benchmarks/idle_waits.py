@@ -197,12 +197,12 @@ def _waits(bus: topics.Topics, places: list[tuple[str, str]]) -> Triggers:
         classpath="airflow_provider_sfevents.triggers.sfevents.SfEventsTrigger",
         arguments=[
             {
-                "coming": {
+                "next_batch": {
                     "org_id": org_id,
                     "consumer": f"idle_{number}",
                     "topic": topic,
                     "epoch": f"{number:012x}",
-                    "sequence": 7,
+                    "batch_number": 7,
                     "start": replay_id,
                 },
                 "conn_id": "sfevents_default",

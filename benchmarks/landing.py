@@ -128,7 +128,7 @@ def stage(batch: Path, events: int, number: int = 1, types: int = 1) -> str:
         topic=f"/event/{EVENT_TYPE}",
         consumer="bench",
         epoch="bench",
-        sequence=number,
+        batch_number=number,
         batch_id=layout.batch_id("bench", number),
         position_start=_before(0, number),
         start=_before(0, number),

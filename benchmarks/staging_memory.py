@@ -48,7 +48,7 @@ class Measured:
 
 async def fetch_and_stage(settings: Settings, events: int, folder: Path) -> list[float]:
     """Stage a batch as a task does; the times at its first delivery and after each `SMALL` events."""
-    writer = PartWriter(UPath(folder), claim=1, start="earliest", first_ordinal=0)
+    writer = PartWriter(UPath(folder), lease=1, start="earliest", first_ordinal=0)
     times: list[float] = []
     received = 0
 

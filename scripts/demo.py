@@ -159,7 +159,7 @@ class Demo:
         before = demo_tables.position(airflow.database, route.dag, route.topic)
         rows, paid = self._rows(route), salesforce.delivered(route.topic)
         waiting = salesforce.waiting(route.topic, before.replay_id if before else "")
-        self._dag(route.dag, f"{route.dag}-{before.sequence + 1 if before else 1}")
+        self._dag(route.dag, f"{route.dag}-{before.batch_number + 1 if before else 1}")
         after = demo_tables.position(airflow.database, route.dag, route.topic)
         landed, paid = self._rows(route) - rows, salesforce.delivered(route.topic) - paid
         self._screen.say(
@@ -308,7 +308,9 @@ def _summary(happened: Sequence[SampleEvent]) -> str:
 
 
 def _place_of(position: Position | None) -> str:
-    return f"batch {position.sequence}, replay id {position.replay_id}" if position else "none yet"
+    return (
+        f"batch {position.batch_number}, replay id {position.replay_id}" if position else "none yet"
+    )
 
 
 def _short(path: Path) -> str:

@@ -61,7 +61,7 @@ def position(database: Path, consumer: str, topic: str) -> Position | None:
     with contextlib.closing(sqlite3.connect(database)) as opened:
         row = opened.execute("SELECT val FROM variable WHERE key = ?", (key,)).fetchone()
     found = Position.from_json(row[0], f"Variable {key}") if row else None
-    return found if found and found.sequence else None
+    return found if found and found.batch_number else None
 
 
 def _dataset(lake: Path, name: str) -> Any:

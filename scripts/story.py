@@ -24,14 +24,14 @@ def chapter(begin: int, count: int) -> list[SampleEvent]:
     """What happens next, after the first `begin` things; always the same but for the times."""
     listener = _Listener()
     publish_sample(listener, begin + count, seed=_SEED)
-    return listener.heard[begin:]
+    return listener.waited[begin:]
 
 
 class _Listener(OrgVerbs):
     """An org in which nothing happens but is only taken down."""
 
     def __init__(self) -> None:
-        self.heard: list[SampleEvent] = []
+        self.waited: list[SampleEvent] = []
 
     @property
     @override
@@ -42,7 +42,7 @@ class _Listener(OrgVerbs):
     def publish(
         self, topic: str, events: Iterable[Mapping[str, Any]], *, ids: Sequence[str] | None = None
     ) -> list[bytes]:
-        self.heard += [SampleEvent(topic=topic, fields=dict(event)) for event in events]
+        self.waited += [SampleEvent(topic=topic, fields=dict(event)) for event in events]
         return []
 
     @override
@@ -56,7 +56,7 @@ class _Listener(OrgVerbs):
         event_id: str | None = None,
         **header: Any,
     ) -> bytes:
-        self.heard.append(
+        self.waited.append(
             SampleEvent(
                 topic=entity,
                 fields=dict(fields or {}),

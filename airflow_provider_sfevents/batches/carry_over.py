@@ -15,7 +15,7 @@ from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import LeaseHeldError, StagingError
 from airflow_provider_sfevents.staging import extra_deliveries
-from airflow_provider_sfevents.staging.lease_holder import Holder
+from airflow_provider_sfevents.staging.lease_holder import LeaseHolder
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.pubsub.streaming.delivery import Delivery
@@ -36,7 +36,7 @@ async def carry_over(
     :param run: of the task, for the lease.
     """
     events = sum(map(len, beyond))
-    folder = topic_folder.batch(manifest.epoch, manifest.sequence + 1)
+    folder = topic_folder.batch(manifest.epoch, manifest.batch_number + 1)
     steps.reached(steps.CARRY_OVER_NEXT, folder.batch_id)
     try:
         kept = await _keep_in(folder, manifest.end, beyond, run)
@@ -50,7 +50,7 @@ async def carry_over(
             folder.batch_id,
         )
         return
-    batch = topic_folder.batch(manifest.epoch, manifest.sequence)
+    batch = topic_folder.batch(manifest.epoch, manifest.batch_number)
     await asyncio.to_thread(_note_dropped, batch, manifest, events)
 
 
@@ -59,22 +59,22 @@ def _note_dropped(batch: BatchFolder, manifest: Manifest, events: int) -> None:
 
     That count replaces the manifest's, so it includes the manifest's number.
     """
-    said = manifest.excess.get(extra_deliveries.UNASKED, 0)
-    beside = batch.read_excess().get(extra_deliveries.UNASKED, 0)
-    batch.note_excess({extra_deliveries.UNASKED: said - beside + events})
+    said = manifest.extra_deliveries.get(extra_deliveries.UNASKED, 0)
+    beside = batch.read_extra_deliveries().get(extra_deliveries.UNASKED, 0)
+    batch.count_extra_deliveries({extra_deliveries.UNASKED: said - beside + events})
 
 
 async def _keep_in(folder: BatchFolder, start: str, beyond: tuple[Delivery, ...], run: Run) -> bool:
-    holder = Holder.here(run, datetime.now(UTC).isoformat())
-    claim = await folder.claim_in_thread(holder)
+    holder = LeaseHolder.here(run, datetime.now(UTC).isoformat())
+    lease = await folder.take_lease_in_thread(holder)
     try:
         if await asyncio.to_thread(lambda: folder.read_manifest() or folder.parts()):
             return False
-        steps.reached(steps.CARRY_OVER_CLAIMED, folder.batch_id)
-        async with folder.writer(claim, start, 0, is_billed=False) as writer:
+        steps.reached(steps.CARRY_OVER_LEASED, folder.batch_id)
+        async with folder.writer(lease, start, 0, is_billed=False) as writer:
             for delivery in beyond:
                 await writer.append(delivery)
             await writer.close()
         return True
     finally:
-        await asyncio.to_thread(claim.release)
+        await asyncio.to_thread(lease.release)

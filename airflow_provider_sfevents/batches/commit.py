@@ -21,7 +21,7 @@ from airflow_provider_sfevents.positions import stores
 from airflow_provider_sfevents.positions.record import advance, is_committed, is_past
 from airflow_provider_sfevents.pubsub.clock import Clock
 from airflow_provider_sfevents.pubsub.reconnect import pause_seconds
-from airflow_provider_sfevents.staging.lease_holder import Holder
+from airflow_provider_sfevents.staging.lease_holder import LeaseHolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,25 +52,25 @@ def take_staged(
     run: Run,
     staging_id: str,
     *,
-    adopted: bool,
-    again: bool,
+    reused: bool,
+    rerun: bool,
 ) -> Staged:
     """Take the lease of a batch that another task has staged, in order to commit it.
 
-    :param adopted: that task reused a batch that was staged already.
-    :param again: that task was a rerun, which landed its own batch again.
+    :param reused: that task reused a batch that was staged already.
+    :param rerun: that task was a rerun, which landed its own batch again.
     :raises LeaseHeldError: another process holds the lease.
     """
-    claim = folder.claim(Holder.here(run, datetime.now(UTC).isoformat()))
+    lease = folder.take_lease(LeaseHolder.here(run, datetime.now(UTC).isoformat()))
     return Staged(
         manifest=manifest,
         topic_folder=topic_folder,
         folder=folder,
-        claim=claim,
+        lease=lease,
         store=store,
         staging_id=staging_id,
-        adopted=adopted,
-        again=again,
+        reused=reused,
+        rerun=rerun,
     )
 
 
@@ -80,18 +80,18 @@ def check_before_landing(staged: Staged) -> None:
     :raises LeaseHeldError: another process has taken over the lease.
     :raises PositionConflictError: the position was moved or reset in between.
     """
-    staged.claim.check()
-    if staged.again:
+    staged.lease.check()
+    if staged.rerun:
         return
     manifest, position = staged.manifest, stores.read(staged.store)
-    if position is None or (position.epoch, position.sequence + 1, position.replay_id) != (
+    if position is None or (position.epoch, position.batch_number + 1, position.replay_id) != (
         manifest.epoch,
-        manifest.sequence,
+        manifest.batch_number,
         manifest.position_start,
     ):
         stands = "is gone"
         if position is not None:
-            at = f"batch {position.epoch}-{position.sequence}"
+            at = f"batch {position.epoch}-{position.batch_number}"
             stands = f"is at {at} ({position.replay_id}) by now"
         raise PositionConflictError(
             f"Batch {manifest.batch_id} was staged after {manifest.position_start}, but "
@@ -125,7 +125,7 @@ def commit_batch(
     :raises PositionConflictError: the batch does not follow the position.
     """
     receipt = _commit_in_time(staged, run, commit_seconds, wait, clock)
-    if not staged.again:
+    if not staged.rerun:
         _sweep(staged, keep_batches)
         steps.reached(steps.SWEPT, staged.manifest.batch_id)
     return receipt
@@ -175,7 +175,7 @@ def _commit(staged: Staged, run: Run) -> Receipt:
             manifest.end,
         )
     position = stores.read(staged.store)
-    if staged.again or (position is not None and is_past(position, manifest)):
+    if staged.rerun or (position is not None and is_past(position, manifest)):
         log.info("Batch %s was committed before; the position stays.", manifest.batch_id)
         return receipt
     if position is None:
@@ -186,7 +186,7 @@ def _commit(staged: Staged, run: Run) -> Receipt:
             "as the batch that has landed ends there."
         )
     if not is_committed(position, manifest):
-        staged.claim.check()
+        staged.lease.check()
         at = datetime.now(UTC).isoformat()
         steps.reached(steps.COMMIT_NEXT, manifest.batch_id)
         moved = advance(
@@ -197,7 +197,7 @@ def _commit(staged: Staged, run: Run) -> Receipt:
         log.info(
             "Position of %s: batch number %d, after %s.",
             manifest.topic,
-            manifest.sequence,
+            manifest.batch_number,
             manifest.end,
         )
     return receipt

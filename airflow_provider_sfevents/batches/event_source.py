@@ -18,9 +18,9 @@ from airflow_provider_sfevents.staging import extra_deliveries
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
 
-    from airflow_provider_sfevents.batches.next_batch import Coming
+    from airflow_provider_sfevents.batches.next_batch import NextBatch
     from airflow_provider_sfevents.batches.outcome import BatchRequest
-    from airflow_provider_sfevents.batches.recovery import Fetch
+    from airflow_provider_sfevents.batches.recovery import FetchPlan
     from airflow_provider_sfevents.pubsub.bounds import Bounds, StagedProgress
     from airflow_provider_sfevents.pubsub.client import PubSubClient
     from airflow_provider_sfevents.pubsub.managed.managed_subscription import ManagedSubscription
@@ -72,23 +72,27 @@ class EventSource:
 
 @asynccontextmanager
 async def open_source(
-    client: PubSubClient, coming: Coming, plan: Fetch, folder: TopicFolder, staging_id: str
+    client: PubSubClient,
+    next_batch: NextBatch,
+    plan: FetchPlan,
+    folder: TopicFolder,
+    staging_id: str,
 ) -> AsyncGenerator[EventSource]:
     """Yield the event source of the next batch; at the end no stream is open.
 
     :param plan: of the batch, as the fetch or wait begins.
     :param staging_id: of the staging area that `folder` is in; empty if it cannot be known.
     """
-    if not coming.managed:
-        yield EventSource(fetch=partial(client.fetch, coming.topic))
+    if not next_batch.managed:
+        yield EventSource(fetch=partial(client.fetch, next_batch.topic))
         return
-    managed = client.managed(coming.managed, coming.topic)
-    source = ManagedSource(client, managed, coming, folder, staging_id, plan=plan)
+    managed = client.managed(next_batch.managed, next_batch.topic)
+    source = ManagedSource(client, managed, next_batch, folder, staging_id, plan=plan)
     try:
         async with managed:
             yield EventSource(fetch=source.fetch, keep=source.keep, repeated=source.repeated)
     finally:
-        await note_excess(managed, coming, folder)
+        await count_extra_deliveries(managed, next_batch, folder)
 
 
 SETUP_SECONDS = 900.0
@@ -151,7 +155,7 @@ def _be_its_consumer(org_id: str, name: str, request: BatchRequest, area: Stagin
 
 async def commit_staged(
     client: PubSubClient,
-    coming: Coming,
+    next_batch: NextBatch,
     folder: TopicFolder,
     staging_id: str,
     stop: asyncio.Event,
@@ -162,18 +166,20 @@ async def commit_staged(
 
     :param stop: when set, ends the wait for another client of the subscription to leave.
     """
-    if not coming.managed:
+    if not next_batch.managed:
         return
-    batch = folder.batch(coming.epoch, coming.sequence)
+    batch = folder.batch(next_batch.epoch, next_batch.batch_number)
     manifest = await asyncio.to_thread(batch.read_manifest)
     if manifest is None or await asyncio.to_thread(batch.read_confirmed) == manifest.end:
         return
-    async with client.managed(coming.managed, coming.topic) as managed:
-        source = ManagedSource(client, managed, coming, folder, staging_id, stop=stop)
+    async with client.managed(next_batch.managed, next_batch.topic) as managed:
+        source = ManagedSource(client, managed, next_batch, folder, staging_id, stop=stop)
         await source.keep(manifest.end)
 
 
-async def note_excess(managed: ManagedSubscription, coming: Coming, folder: TopicFolder) -> None:
+async def count_extra_deliveries(
+    managed: ManagedSubscription, next_batch: NextBatch, folder: TopicFolder
+) -> None:
     """Log the extra deliveries of a managed subscription, and count them beside the batch.
 
     Each delivery counts against the org's allowance.
@@ -183,20 +189,20 @@ async def note_excess(managed: ManagedSubscription, coming: Coming, folder: Topi
             "Left out %s of %s: staged already and delivered again, because Salesforce had not "
             "kept the replay id.",
             counted(managed.dropped, "event"),
-            coming.topic,
+            next_batch.topic,
         )
     if managed.late:
         log.info(
             "Dropped %s of %s that came after the end of the batch; they are delivered again.",
             counted(managed.late, "event"),
-            coming.topic,
+            next_batch.topic,
         )
     count = {
         extra_deliveries.STAGED_BEFORE: managed.dropped,
         extra_deliveries.AFTER_END: managed.late,
     }
-    batch = folder.batch(coming.epoch, coming.sequence)
+    batch = folder.batch(next_batch.epoch, next_batch.batch_number)
     try:
-        await asyncio.to_thread(batch.note_excess, count)
+        await asyncio.to_thread(batch.count_extra_deliveries, count)
     except StagingError as error:
         log.warning("Could not record the number of redelivered events: %s", error)

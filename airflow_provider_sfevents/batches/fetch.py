@@ -14,7 +14,7 @@ from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.batches.carry_over import carry_over
 from airflow_provider_sfevents.batches.event_schemas import EventSchemas
 from airflow_provider_sfevents.batches.event_source import EventSource, open_source
-from airflow_provider_sfevents.batches.next_batch import Coming
+from airflow_provider_sfevents.batches.next_batch import NextBatch
 from airflow_provider_sfevents.batches.outage_retry import outlast
 from airflow_provider_sfevents.batches.position import position_writes
 from airflow_provider_sfevents.counting import counted
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sfevents.batches.outcome import BatchRequest
     from airflow_provider_sfevents.batches.position.position_writes import Pin
-    from airflow_provider_sfevents.batches.recovery import Fetch
+    from airflow_provider_sfevents.batches.recovery import FetchPlan
     from airflow_provider_sfevents.positions.record import Position
     from airflow_provider_sfevents.positions.stores import PositionStore
     from airflow_provider_sfevents.pubsub.bounds import Bounds
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.pubsub.streaming.delivery import Delivery
     from airflow_provider_sfevents.staging.area import TopicFolder
     from airflow_provider_sfevents.staging.batch_folder import BatchFolder
-    from airflow_provider_sfevents.staging.leases import Claim
+    from airflow_provider_sfevents.staging.leases import Lease
     from airflow_provider_sfevents.staging.parts.part_writer import PartWriter
 
 log = logging.getLogger(__name__)
@@ -77,7 +77,7 @@ class Ended:
     beyond: tuple[Delivery, ...] = ()
 
 
-def announcement(topic: str, plan: Fetch, bounds: Bounds) -> str:
+def announcement(topic: str, plan: FetchPlan, bounds: Bounds) -> str:
     """The log line before the first event: the replay point, and the bounds."""
     where = (
         f"from {plan.subscribe_at}"
@@ -107,10 +107,10 @@ class BatchFetch:
         request: BatchRequest,
         bounds: Bounds,
         position: Position,
-        plan: Fetch,
+        plan: FetchPlan,
         topic_folder: TopicFolder,
         folder: BatchFolder,
-        claim: Claim,
+        lease: Lease,
         store: PositionStore,
         staging_id: str,
         *,
@@ -123,7 +123,7 @@ class BatchFetch:
         self._plan = plan
         self._topic_folder = topic_folder
         self._folder = folder
-        self._claim = claim
+        self._lease = lease
         self._store = store
         self._staging_id = staging_id
         self._pin = pin
@@ -147,9 +147,9 @@ class BatchFetch:
         if self._bounds.until is not None and self._plan.kept:
             self._plan = await self._judged_by_time(client, self._bounds.until)
         self._deadline = asyncio.get_running_loop().time() + self._bounds.max_seconds
-        coming = Coming.after(self._position, self._request.managed)
+        next_batch = NextBatch.after(self._position, self._request.managed)
         async with open_source(
-            client, coming, self._plan, self._topic_folder, self._staging_id
+            client, next_batch, self._plan, self._topic_folder, self._staging_id
         ) as source:
             staged, beyond = await self._stage(client, source, stopping)
             if isinstance(staged, Manifest):
@@ -159,14 +159,14 @@ class BatchFetch:
                         self._store,
                         self._position,
                         self._staging_id,
-                        self._claim,
+                        self._lease,
                     )
                 await source.keep(staged.end)
                 if beyond:
                     await carry_over(self._topic_folder, staged, beyond, self._request.run)
         return staged
 
-    async def _judged_by_time(self, client: PubSubClient, until: datetime) -> Fetch:
+    async def _judged_by_time(self, client: PubSubClient, until: datetime) -> FetchPlan:
         """Return the plan, which knows then whether its last kept event ends the batch already."""
         last = self._plan.kept[-1]
         await self._schemas.keep_if_available(client, set(last.schemas))
@@ -240,10 +240,12 @@ class BatchFetch:
 
         :raises SfEventsError: nothing was kept; or keepalive point, lease or staging area failed.
         """
-        anchor_is_refused = self._plan.anchors and isinstance(error, ReplayIdRefusedError)
+        keepalive_point_is_refused = self._plan.keepalive_points and isinstance(
+            error, ReplayIdRefusedError
+        )
         if (
             not self._plan.kept
-            or anchor_is_refused
+            or keepalive_point_is_refused
             or isinstance(error, LeaseHeldError | StagingError)
         ):
             raise error
@@ -274,7 +276,7 @@ class BatchFetch:
             raise
         if self._writer is None:
             self._writer = await self._files.enter_async_context(
-                self._folder.writer(self._claim, start, self._plan.events)
+                self._folder.writer(self._lease, start, self._plan.events)
             )
         await self._writer.append(delivery)
         if pinned_here:
@@ -288,7 +290,7 @@ class BatchFetch:
 
     async def _pin_to(self, replay_id: str, by: str) -> None:
         assert self._pin is not None  # noqa: S101 - the callers have checked
-        self._position = await asyncio.to_thread(self._pin.record, replay_id, by, self._claim)
+        self._position = await asyncio.to_thread(self._pin.record, replay_id, by, self._lease)
         self._plan = replace(self._plan, start=self._position.start)
         self._pin = None
 
@@ -332,7 +334,7 @@ class BatchFetch:
                 self._store,
                 self._position,
                 ended.latest_replay_id,
-                self._claim,
+                self._lease,
             )
 
     def _write_manifest(
@@ -349,7 +351,7 @@ class BatchFetch:
             topic=position.topic,
             consumer=position.consumer,
             epoch=position.epoch,
-            sequence=position.sequence + 1,
+            batch_number=position.batch_number + 1,
             batch_id=folder.batch_id,
             position_start=position.replay_id,
             start=self._plan.start.to_text(),
@@ -365,9 +367,9 @@ class BatchFetch:
             last_event_at=ended.last_event_at,
             overlaps=bool(losses) or record.overlaps(position),
             losses=losses,
-            excess=extra_deliveries.sums(
-                folder.read_excess(),
-                extra_deliveries.of_attempts(folder.attempts_before(self._claim), parts),
+            extra_deliveries=extra_deliveries.sums(
+                folder.read_extra_deliveries(),
+                extra_deliveries.of_attempts(folder.attempts_before(self._lease), parts),
                 repeated,
                 {
                     extra_deliveries.UNASKED: ended.unasked,
@@ -375,11 +377,11 @@ class BatchFetch:
                 },
             ),
         )
-        if position.sequence == 0:
+        if position.batch_number == 0:
             position_writes.write_origin(
                 self._topic_folder, position
             )  # a position written by hand has none yet
-        self._claim.check()
+        self._lease.check()
         steps.reached(steps.MANIFEST_NEXT, manifest.batch_id)
         created = folder.create_manifest(manifest)
         steps.reached(steps.MANIFEST_WRITTEN, manifest.batch_id)

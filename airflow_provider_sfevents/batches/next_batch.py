@@ -10,7 +10,7 @@ from airflow_provider_sfevents.batches.position import replay_id_age
 from airflow_provider_sfevents.positions.record import EVENT
 from airflow_provider_sfevents.replay_point import LATEST, ReplayPoint
 from airflow_provider_sfevents.staging import layout
-from airflow_provider_sfevents.staging.sidecar_files import Anchor
+from airflow_provider_sfevents.staging.sidecar_files import KeepalivePoint
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Coming:
+class NextBatch:
     """The batch after a position; enough to wait for it without the position's store.
 
-    :param sequence: number of the batch.
+    :param batch_number: number of the batch.
     :param position_start: the position's replay id, or `earliest` or `latest`.
     :param start: replay point at which the batch begins, as `Position.start`.
     :param pinned_by: as `Position.pinned_by`.
@@ -41,7 +41,7 @@ class Coming:
     consumer: str
     topic: str
     epoch: str
-    sequence: int
+    batch_number: int
     position_start: str
     start: ReplayPoint
     pinned_by: str = ""
@@ -52,13 +52,13 @@ class Coming:
     managed: str = ""
 
     @classmethod
-    def after(cls, position: Position, managed: str = "") -> Coming:
+    def after(cls, position: Position, managed: str = "") -> NextBatch:
         return cls(
             org_id=position.org_id,
             consumer=position.consumer,
             topic=position.topic,
             epoch=position.epoch,
-            sequence=position.sequence + 1,
+            batch_number=position.batch_number + 1,
             position_start=position.replay_id,
             start=position.start,
             pinned_by=position.pinned_by,
@@ -71,14 +71,14 @@ class Coming:
 
     @property
     def batch_id(self) -> str:
-        return layout.batch_id(self.epoch, self.sequence)
+        return layout.batch_id(self.epoch, self.batch_number)
 
-    def is_same(self, other: Coming) -> bool:
+    def is_same(self, other: NextBatch) -> bool:
         """Return whether both are the same batch at the same replay point.
 
         `latest` may have been pinned in between.
         """
-        if (self.epoch, self.sequence) != (other.epoch, other.sequence):
+        if (self.epoch, self.batch_number) != (other.epoch, other.batch_number):
             return False
         return LATEST in (self.start, other.start) or self.start == other.start
 
@@ -86,52 +86,52 @@ class Coming:
         return area.topic(self.org_id, self.consumer, self.topic)
 
     def folder(self, area: StagingArea) -> BatchFolder:
-        return self.topic_folder(area).batch(self.epoch, self.sequence)
+        return self.topic_folder(area).batch(self.epoch, self.batch_number)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain JSON, without a secret."""
         return {**asdict(self), "start": self.start.to_text()}
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Coming:
+    def from_dict(cls, values: Mapping[str, Any]) -> NextBatch:
         return cls(**{**values, "start": ReplayPoint.from_text(values["start"])})
 
 
-def look(coming: Coming, folder: TopicFolder, *, sound: bool) -> recovery.Found:
+def look(next_batch: NextBatch, folder: TopicFolder, *, sound: bool) -> recovery.BatchContents:
     """Read the batch's folder, for `recovery.plan`.
 
     :param sound: verify whole files, as a task that makes a batch of them must; otherwise read only
         their footers.
     """
-    batch = folder.batch(coming.epoch, coming.sequence)
+    batch = folder.batch(next_batch.epoch, next_batch.batch_number)
     manifest = batch.read_manifest()
     read_parts = batch.sound_parts if sound else batch.parts
-    return recovery.Found(
-        position_start=coming.position_start,
-        start=coming.start,
-        pinned_by_event=coming.pinned_by == EVENT,
-        anchors=anchors(coming, folder),
+    return recovery.BatchContents(
+        position_start=next_batch.position_start,
+        start=next_batch.start,
+        pinned_by_event=next_batch.pinned_by == EVENT,
+        keepalive_points=keepalive_points(next_batch, folder),
         manifest=manifest,
         receipt=batch.read_receipt() if manifest else None,
         parts=() if manifest else tuple(read_parts()),
     )
 
 
-def anchors(coming: Coming, folder: TopicFolder) -> tuple[Anchor, ...]:
-    """Return the keepalive points of the coming batch, the freshest first.
+def keepalive_points(next_batch: NextBatch, folder: TopicFolder) -> tuple[KeepalivePoint, ...]:
+    """Return the keepalive points of the next batch, the freshest first.
 
     They come from the position and from beside the batches. Their times come from several machines'
     clocks, so the order decides only which one is tried first.
     """
-    beside = replay_id_age.anchor_at(folder, coming.epoch, coming.sequence - 1)
+    beside = replay_id_age.keepalive_point_at(folder, next_batch.epoch, next_batch.batch_number - 1)
     found = [beside] if beside else []
-    if coming.resume_after:
-        in_position = Anchor(
-            epoch=coming.epoch,
-            sequence=coming.sequence - 1,
-            replay_id=coming.resume_after,
-            seen_at=coming.resume_after_at,
-            after=coming.start.to_text(),
+    if next_batch.resume_after:
+        in_position = KeepalivePoint(
+            epoch=next_batch.epoch,
+            batch_number=next_batch.batch_number - 1,
+            replay_id=next_batch.resume_after,
+            seen_at=next_batch.resume_after_at,
+            after=next_batch.start.to_text(),
         )
         found.append(in_position)
     return tuple(sorted(found, key=lambda one: one.seen_at, reverse=True))

@@ -14,22 +14,22 @@ from airflow_provider_sfevents.exceptions import NotLandedError
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.staging.batch_folder import BatchFolder
-    from airflow_provider_sfevents.staging.leases import Claim
+    from airflow_provider_sfevents.staging.leases import Lease
     from airflow_provider_sfevents.staging.manifest import Manifest, Receipt
 
 _SILENCE = "idle_seconds"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settling:
+class OpenTransaction:
     """A batch that has been applied except for its last transaction, which is complete now.
 
-    :param claim: lease of the batch after it; while it is held, no other task applies that one.
+    :param lease: lease of the batch after it; while it is held, no other task applies that one.
     """
 
     manifest: Manifest
     folder: BatchFolder
-    claim: Claim
+    lease: Lease
 
 
 def is_due(ended_by: str, newest: Receipt | None) -> bool:
@@ -42,7 +42,7 @@ def is_due(ended_by: str, newest: Receipt | None) -> bool:
     return ended_by == _SILENCE and newest is not None and newest.held > 0
 
 
-def require_settled(manifest: Manifest, receipt: Receipt | None, where: str) -> None:
+def require_flushed(manifest: Manifest, receipt: Receipt | None, where: str) -> None:
     """Check that the job has applied the open transaction.
 
     :raises NotLandedError: the receipt still counts events that are held back; the next empty fetch

@@ -11,12 +11,12 @@ from airflow_provider_sfevents.staging.manifest import Run
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from airflow_provider_sfevents.batches.open_transaction import Settling
+    from airflow_provider_sfevents.batches.open_transaction import OpenTransaction
     from airflow_provider_sfevents.positions.record import Position
     from airflow_provider_sfevents.positions.stores import PositionStore
     from airflow_provider_sfevents.staging.area import TopicFolder
     from airflow_provider_sfevents.staging.batch_folder import BatchFolder
-    from airflow_provider_sfevents.staging.leases import Claim
+    from airflow_provider_sfevents.staging.leases import Lease
     from airflow_provider_sfevents.staging.manifest import LossWindow, Manifest, Receipt
 
 LEARN_SECONDS = 280.0
@@ -64,27 +64,27 @@ class Staged:
     """A staged batch, whose lease this process holds until `release`.
 
     :param staging_id: of the staging area that holds it.
-    :param adopted: the batch was reused: an earlier attempt had staged it, and nothing was fetched.
+    :param reused: the batch was reused: an earlier attempt had staged it, and nothing was fetched.
     :param landed: it has a receipt that adds up; only its commit is missing.
-    :param again: a rerun lands its own batch again; the position is beyond it and stays.
+    :param rerun: a rerun lands its own batch again; the position is beyond it and stays.
     """
 
     manifest: Manifest
     topic_folder: TopicFolder
     folder: BatchFolder
-    claim: Claim
+    lease: Lease
     store: PositionStore
     staging_id: str
-    adopted: bool = False
+    reused: bool = False
     landed: bool = False
-    again: bool = False
+    rerun: bool = False
 
-    def excess(self) -> dict[str, int]:
+    def extra_deliveries(self) -> dict[str, int]:
         """Return the extra deliveries by cause, also those counted after the manifest. Blocks."""
-        return self.folder.excess_of(self.manifest)
+        return self.folder.extra_deliveries_of(self.manifest)
 
     def release(self) -> None:
-        self.claim.release()
+        self.lease.release()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,23 +93,23 @@ class Empty:
 
     :param position: the position that the batch would follow.
     :param start: replay point after which no event came.
-    :param settling: batch whose open transaction can be flushed now; None: none. If there is one,
-        the coming batch's lease is held until `release`.
+    :param open_transaction: batch whose open transaction can be flushed now; None: none. If there
+        is one, the next batch's lease is held until `release`.
     """
 
     batch_id: str
     position: Position
     start: str
     ended_by: str
-    settling: Settling | None = None
+    open_transaction: OpenTransaction | None = None
 
     def release(self) -> None:
-        if self.settling is not None:
-            self.settling.claim.release()
+        if self.open_transaction is not None:
+            self.open_transaction.lease.release()
 
     def result(self) -> dict[str, Any]:
-        sequence = self.position.sequence + 1
-        return _result(self.position, self.batch_id, sequence, ended_by=self.ended_by)
+        batch_number = self.position.batch_number + 1
+        return _result(self.position, self.batch_id, batch_number, ended_by=self.ended_by)
 
 
 def result(
@@ -117,20 +117,20 @@ def result(
     manifest_url: str,
     receipt: Receipt | None,
     *,
-    excess: Mapping[str, int],
-    adopted: bool,
-    again: bool = False,
+    extra_deliveries: Mapping[str, int],
+    reused: bool,
+    rerun: bool = False,
 ) -> dict[str, Any]:
     """Build a task's result for the tasks after it; plain JSON, without a secret.
 
-    :param excess: extra deliveries by cause.
+    :param extra_deliveries: extra deliveries by cause.
     :param receipt: of the landed batch, with the counts of its tables and columns; without one they
         are empty. The receipt of an applied batch adds `applied`.
     """
     return _result(
         manifest,
         manifest.batch_id,
-        manifest.sequence,
+        manifest.batch_number,
         manifest=manifest_url,
         events=receipt.events if receipt else manifest.events,
         size=manifest.bytes,
@@ -141,16 +141,16 @@ def result(
         applied=receipt.applied if receipt else None,
         drift=receipt.drift if receipt else [],
         losses=manifest.losses,
-        excess=excess,
-        adopted=adopted,
-        again=again,
+        extra_deliveries=extra_deliveries,
+        reused=reused,
+        rerun=rerun,
     )
 
 
 def _result(
     of: Manifest | Position,
     batch_id: str,
-    sequence: int,
+    batch_number: int,
     *,
     ended_by: str,
     manifest: str | None = None,
@@ -162,16 +162,16 @@ def _result(
     applied: dict[str, int] | None = None,
     drift: Sequence[Mapping[str, Any]] = (),
     losses: tuple[LossWindow, ...] = (),
-    excess: Mapping[str, int] | None = None,
-    adopted: bool = False,
-    again: bool = False,
+    extra_deliveries: Mapping[str, int] | None = None,
+    reused: bool = False,
+    rerun: bool = False,
 ) -> dict[str, Any]:
     return {
         "org_id": of.org_id,
         "topic": of.topic,
         "consumer": of.consumer,
         "batch_id": batch_id,
-        "sequence": sequence,
+        "batch_number": batch_number,
         "manifest": manifest,
         "events": events,
         "bytes": size,
@@ -181,8 +181,8 @@ def _result(
         "tables": dict(tables or {}),
         "drift": [dict(change) for change in drift],
         "losses": [asdict(window) for window in losses],
-        "excess": dict(excess or {}),
-        "adopted": adopted,
-        "again": again,
+        "extra_deliveries": dict(extra_deliveries or {}),
+        "reused": reused,
+        "rerun": rerun,
         **({} if applied is None else {"applied": dict(applied)}),
     }

@@ -27,22 +27,22 @@ from airflow_provider_sfevents.staging.parts.part_chain import chain
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.staging.manifest import Manifest, Part, Receipt
-    from airflow_provider_sfevents.staging.sidecar_files import Anchor
+    from airflow_provider_sfevents.staging.sidecar_files import KeepalivePoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class BatchContents:
     """Content of the folder of the batch after the position.
 
     :param position_start: the position's replay id, or `earliest` or `latest`.
     :param start: replay point at which the batch begins.
-    :param anchors: keepalive points of this position, the freshest first.
+    :param keepalive_points: keepalive points of this position, the freshest first.
     :param pinned_by_event: `start` is the replay id of the batch's first event.
     """
 
     position_start: str
     start: ReplayPoint
-    anchors: tuple[Anchor, ...] = ()
+    keepalive_points: tuple[KeepalivePoint, ...] = ()
     pinned_by_event: bool = False
     manifest: Manifest | None = None
     receipt: Receipt | None = None
@@ -50,7 +50,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Commit:
+class CommitPlan:
     """The batch has landed: move the position."""
 
     manifest: Manifest
@@ -58,18 +58,18 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Adopt:
+class ReusePlan:
     """The batch is staged: launch Spark on it."""
 
     manifest: Manifest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fetch:
+class FetchPlan:
     """Fetch the events after `resume`; the batch begins at `start` with `kept`.
 
-    :param anchors: fresher replay points than `resume`, with no event in between, the freshest
-        first.
+    :param keepalive_points: fresher replay points than `resume`, with no event in between; the
+        freshest first.
     :param until_reached: the last of the kept events was created at or after the time that ends the
         batch.
     :param lacks_first: the event with the replay id `start` belongs to the batch, and is in no
@@ -78,7 +78,7 @@ class Fetch:
 
     start: ReplayPoint
     kept: tuple[Part, ...] = ()
-    anchors: tuple[ReplayPoint, ...] = ()
+    keepalive_points: tuple[ReplayPoint, ...] = ()
     lacks_first: bool = False
     until_reached: bool = False
 
@@ -90,7 +90,7 @@ class Fetch:
     @property
     def subscribe_at(self) -> ReplayPoint:
         """Replay point at which to subscribe."""
-        return self.anchors[0] if self.anchors else self.resume
+        return self.keepalive_points[0] if self.keepalive_points else self.resume
 
     @property
     def progress(self) -> StagedProgress:
@@ -108,7 +108,7 @@ class Fetch:
         return sum(part.bytes for part in self.kept)
 
 
-def plan(found: Found) -> Commit | Adopt | Fetch:
+def plan(found: BatchContents) -> CommitPlan | ReusePlan | FetchPlan:
     """Return the next step.
 
     :raises PositionConflictError: the manifest begins at another replay id than the position's.
@@ -124,8 +124,8 @@ def plan(found: Found) -> Commit | Adopt | Fetch:
             f"{found.manifest.position_start} back."
         )
     if found.receipt is not None and not mismatch(found.manifest, found.receipt):
-        return Commit(manifest=found.manifest, receipt=found.receipt)
-    return Adopt(manifest=found.manifest)
+        return CommitPlan(manifest=found.manifest, receipt=found.receipt)
+    return ReusePlan(manifest=found.manifest)
 
 
 def is_landed(manifest: Manifest, receipt: Receipt | None) -> bool:
@@ -179,7 +179,7 @@ def require_landed(manifest: Manifest, receipt: Receipt | None, where: str) -> R
     return receipt
 
 
-def _fetch(found: Found) -> Fetch:
+def _fetch(found: BatchContents) -> FetchPlan:
     """Continue after the files that are there, so that their events are not delivered twice.
 
     A file that starts at `latest` holds the event whose replay id the position got; a file that
@@ -193,7 +193,11 @@ def _fetch(found: Found) -> Fetch:
         from_pin = chain(LATEST.to_text(), found.parts)
         kept = from_pin or chain(found.start.to_text(), found.parts)
     lacks_first = found.pinned_by_event and not from_pin
-    fetch = Fetch(start=found.start, kept=kept, lacks_first=lacks_first)
+    fetch = FetchPlan(start=found.start, kept=kept, lacks_first=lacks_first)
     resume = fetch.resume.to_text()
-    here = [ReplayPoint.from_text(one.replay_id) for one in found.anchors if one.after == resume]
-    return replace(fetch, anchors=tuple(dict.fromkeys(here)))
+    here = [
+        ReplayPoint.from_text(one.replay_id)
+        for one in found.keepalive_points
+        if one.after == resume
+    ]
+    return replace(fetch, keepalive_points=tuple(dict.fromkeys(here)))

@@ -97,7 +97,7 @@ def _is_past(manifest: Manifest, position: Position | None) -> bool:
     return (
         position is None
         or manifest.epoch != position.epoch
-        or manifest.sequence <= position.sequence
+        or manifest.batch_number <= position.batch_number
     )
 
 

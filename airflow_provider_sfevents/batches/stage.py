@@ -23,8 +23,8 @@ from airflow_provider_sfevents.batches import recovery, reruns
 from airflow_provider_sfevents.batches.event_schemas import keep_schemas
 from airflow_provider_sfevents.batches.event_source import commit_staged, resolve_first_start
 from airflow_provider_sfevents.batches.fetch import BatchFetch, Ended
-from airflow_provider_sfevents.batches.next_batch import Coming, look
-from airflow_provider_sfevents.batches.open_transaction import Settling, is_due
+from airflow_provider_sfevents.batches.next_batch import NextBatch, look
+from airflow_provider_sfevents.batches.open_transaction import OpenTransaction, is_due
 from airflow_provider_sfevents.batches.outage_retry import outlast
 from airflow_provider_sfevents.batches.outcome import Empty, Staged
 from airflow_provider_sfevents.batches.position import replay_fallback, replay_id_age
@@ -43,7 +43,7 @@ from airflow_provider_sfevents.exceptions import (
 )
 from airflow_provider_sfevents.positions import stores
 from airflow_provider_sfevents.replay_point import LATEST
-from airflow_provider_sfevents.staging.lease_holder import Holder
+from airflow_provider_sfevents.staging.lease_holder import LeaseHolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.pubsub.client import PubSubClient
     from airflow_provider_sfevents.staging.area import StagingArea, TopicFolder
     from airflow_provider_sfevents.staging.batch_folder import BatchFolder
-    from airflow_provider_sfevents.staging.leases import Claim
+    from airflow_provider_sfevents.staging.leases import Lease
     from airflow_provider_sfevents.staging.manifest import Manifest
 
 log = logging.getLogger(__name__)
@@ -87,24 +87,24 @@ async def stage_batch(
     folder = area.topic(session.org_id, request.consumer, request.topic)
     # Stores are read on this thread: Airflow's are bound to the task's thread, and answer at once.
     store = open_store(session.org_id)
-    claimed = await _claim_own(request, area, folder, store)
-    if claimed is None:
+    leased = await _lease_own(request, area, folder, store)
+    if leased is None:
         asked = request
         await outlast(lambda: client.require_readable(asked.topic), deadline, stopping)
         request = await outlast(
             lambda: resolve_first_start(asked, client, area), deadline, stopping
         )
         staging_id = await asyncio.to_thread(area.staging_id)
-        claimed = await _claim_next(request, session, folder, store, staging_id)
+        leased = await _lease_next(request, session, folder, store, staging_id)
     try:
         request = _within(request, deadline)
-        staged = await _stage_claimed(request, client, claimed, stopping)
+        staged = await _stage_leased(request, client, leased, stopping)
         _unless_ended(staged, stopping)
     except BaseException:
-        claimed.claim.release()
+        leased.lease.release()
         raise
-    if isinstance(staged, Empty) and staged.settling is None:
-        claimed.claim.release()
+    if isinstance(staged, Empty) and staged.open_transaction is None:
+        leased.lease.release()
     return staged
 
 
@@ -129,7 +129,7 @@ def _unless_ended(staged: Staged | Empty, stopping: asyncio.Event) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Claimed:
+class _LeasedBatch:
     """A batch whose lease this task holds.
 
     :param position: the one that the batch follows; None for the batch of a rerun.
@@ -139,15 +139,15 @@ class _Claimed:
     position: Position | None
     topic_folder: TopicFolder
     folder: BatchFolder
-    claim: Claim
+    lease: Lease
     store: PositionStore
     staging_id: str
     stored: Position | None = None
 
 
-async def _claim_own(
+async def _lease_own(
     request: BatchRequest, area: StagingArea, folder: TopicFolder, store: PositionStore
-) -> _Claimed | None:
+) -> _LeasedBatch | None:
     """Take the lease of the batch that this run had staged before; None: it takes the next batch.
 
     :raises PositionConflictError: a rerun whose batch is gone.
@@ -158,148 +158,146 @@ async def _claim_own(
     if manifest is None:
         return None
     log.info("Run %s had staged batch %s; it is landed again.", manifest.run.run, manifest.batch_id)
-    batch = folder.batch(manifest.epoch, manifest.sequence)
+    batch = folder.batch(manifest.epoch, manifest.batch_number)
     staging_id = await asyncio.to_thread(area.staging_id)
-    claim = await _claim(request, batch)
-    return _Claimed(
+    lease = await _take_lease(request, batch)
+    return _LeasedBatch(
         position=None,
         topic_folder=folder,
         folder=batch,
-        claim=claim,
+        lease=lease,
         store=store,
         staging_id=staging_id,
     )
 
 
-async def _claim_next(
+async def _lease_next(
     request: BatchRequest,
     session: Session,
     folder: TopicFolder,
     store: PositionStore,
     staging_id: str,
-) -> _Claimed:
+) -> _LeasedBatch:
     """Take the lease of the batch after the position; repeat until both belong together."""
     position = open_position(request, session, folder, store, staging_id).position
     while True:
-        batch = folder.batch(position.epoch, position.sequence + 1)
-        claim = await _claim(request, batch)
+        batch = folder.batch(position.epoch, position.batch_number + 1)
+        lease = await _take_lease(request, batch)
         try:
             opened = open_position(request, session, folder, store, staging_id)
         except BaseException:
-            claim.release()
+            lease.release()
             raise
         now_at = opened.position
-        if (now_at.epoch, now_at.sequence) == (position.epoch, position.sequence):
+        if (now_at.epoch, now_at.batch_number) == (position.epoch, position.batch_number):
             warn_of_other_area(now_at, staging_id, store.where)
-            return _Claimed(
+            return _LeasedBatch(
                 position=now_at,
                 topic_folder=folder,
                 folder=batch,
-                claim=claim,
+                lease=lease,
                 store=store,
                 staging_id=staging_id,
                 stored=opened.stored,
             )
-        claim.release()
+        lease.release()
         position = now_at
 
 
-async def _claim(request: BatchRequest, batch: BatchFolder) -> Claim:
-    holder = Holder.here(request.run, datetime.now(UTC).isoformat())
-    claim = await batch.claim_in_thread(holder)
-    steps.reached(steps.CLAIMED, batch.batch_id)
-    return claim
+async def _take_lease(request: BatchRequest, batch: BatchFolder) -> Lease:
+    holder = LeaseHolder.here(request.run, datetime.now(UTC).isoformat())
+    lease = await batch.take_lease_in_thread(holder)
+    steps.reached(steps.LEASED, batch.batch_id)
+    return lease
 
 
-async def _stage_claimed(
-    request: BatchRequest, client: PubSubClient, claimed: _Claimed, stopping: asyncio.Event
+async def _stage_leased(
+    request: BatchRequest, client: PubSubClient, leased: _LeasedBatch, stopping: asyncio.Event
 ) -> Staged | Empty:
-    if claimed.position is None:
-        return await _land_again(request, client, claimed, stopping)
-    plan = await asyncio.to_thread(_plan, claimed, claimed.position)
-    if isinstance(plan, recovery.Fetch):
-        position = claimed.position
+    if leased.position is None:
+        return await _land_again(request, client, leased, stopping)
+    plan = await asyncio.to_thread(_plan, leased, leased.position)
+    if isinstance(plan, recovery.FetchPlan):
+        position = leased.position
         if plan.lacks_first:
             lost = replay_fallback.without_first(position)
             position = await asyncio.to_thread(
-                keep_loss, claimed.store, position, lost, claimed.claim
+                keep_loss, leased.store, position, lost, leased.lease
             )
-        return await _fetch(request, client, claimed, position, plan, stopping)
-    landed = isinstance(plan, recovery.Commit)
+        return await _fetch(request, client, leased, position, plan, stopping)
+    landed = isinstance(plan, recovery.CommitPlan)
     if request.managed:
         position = await asyncio.to_thread(
-            take_area, claimed.store, claimed.position, claimed.staging_id, claimed.claim
+            take_area, leased.store, leased.position, leased.staging_id, leased.lease
         )
-        coming = Coming.after(position, request.managed)
-        await commit_staged(client, coming, claimed.topic_folder, claimed.staging_id, stopping)
+        next_batch = NextBatch.after(position, request.managed)
+        await commit_staged(client, next_batch, leased.topic_folder, leased.staging_id, stopping)
     if not landed:
-        await _make_ready(request, client, claimed, plan.manifest, stopping)
+        await _make_ready(request, client, leased, plan.manifest, stopping)
     log.info(
         "Batch %s is %s already (%s); nothing is fetched.",
         plan.manifest.batch_id,
         "landed" if landed else "staged",
         counted(plan.manifest.events, "event"),
     )
-    return _staged(claimed, plan.manifest, adopted=True, landed=landed)
+    return _staged(leased, plan.manifest, reused=True, landed=landed)
 
 
 async def _land_again(
-    request: BatchRequest, client: PubSubClient, claimed: _Claimed, stopping: asyncio.Event
+    request: BatchRequest, client: PubSubClient, leased: _LeasedBatch, stopping: asyncio.Event
 ) -> Staged:
     """Return a rerun's batch, to land again unless a mere retry's first try has landed it."""
-    manifest = claimed.folder.read_manifest()
+    manifest = leased.folder.read_manifest()
     if manifest is None:  # swept before the lease was taken
         raise TransportError(
-            f"Batch {claimed.folder.batch_id} was removed from the staging area a moment ago."
+            f"Batch {leased.folder.batch_id} was removed from the staging area a moment ago."
         )
-    landed = recovery.is_landed(manifest, claimed.folder.read_receipt())
-    again = request.cleared or request.backfill or not landed
-    if again:
-        await _make_ready(request, client, claimed, manifest, stopping)
-    return _staged(claimed, manifest, adopted=True, landed=not again, again=again)
+    landed = recovery.is_landed(manifest, leased.folder.read_receipt())
+    rerun = request.cleared or request.backfill or not landed
+    if rerun:
+        await _make_ready(request, client, leased, manifest, stopping)
+    return _staged(leased, manifest, reused=True, landed=not rerun, rerun=rerun)
 
 
 async def _make_ready(
     request: BatchRequest,
     client: PubSubClient,
-    claimed: _Claimed,
+    leased: _LeasedBatch,
     manifest: Manifest,
     stopping: asyncio.Event,
 ) -> None:
     """Verify an earlier task's files before Spark starts, and request the schemas that it lacks."""
-    await asyncio.to_thread(claimed.folder.verify, manifest, past=claimed.position is None)
+    await asyncio.to_thread(leased.folder.verify, manifest, past=leased.position is None)
     deadline = asyncio.get_running_loop().time() + request.bounds.max_seconds
-    await outlast(
-        lambda: keep_schemas(claimed.folder, client, manifest.schemas), deadline, stopping
-    )
+    await outlast(lambda: keep_schemas(leased.folder, client, manifest.schemas), deadline, stopping)
 
 
 async def _fetch(
     request: BatchRequest,
     client: PubSubClient,
-    claimed: _Claimed,
+    leased: _LeasedBatch,
     position: Position,
-    plan: recovery.Fetch,
+    plan: recovery.FetchPlan,
     stopping: asyncio.Event,
 ) -> Staged | Empty:
     try:
-        came = await _batch_fetch(request, claimed, position, plan).run(client, stopping)
+        came = await _batch_fetch(request, leased, position, plan).run(client, stopping)
     except ReplayIdRefusedError as error:
         # It ends: keepalive points, position and fallback are all different replay points.
-        further = replay_fallback.without_anchor(plan, error)
+        further = replay_fallback.without_keepalive_point(plan, error)
         if further is None:
-            position = await asyncio.to_thread(_fall_back, request, claimed, position, error)
-            further = recovery.Fetch(start=position.start)
-        return await _fetch(request, client, claimed, position, further, stopping)
+            position = await asyncio.to_thread(_fall_back, request, leased, position, error)
+            further = recovery.FetchPlan(start=position.start)
+        return await _fetch(request, client, leased, position, further, stopping)
     if isinstance(came, Ended):
         if plan.subscribe_at == LATEST and not came.latest_replay_id:
             raise replay_id_age.unlearned(request.topic, came.ended_by, request.bounds.max_seconds)
         return Empty(
-            batch_id=claimed.folder.batch_id,
+            batch_id=leased.folder.batch_id,
             position=position,
             start=plan.subscribe_at.to_text(),
             ended_by=came.ended_by,
-            settling=_settling(claimed, position, came.ended_by),
+            open_transaction=_settling(leased, position, came.ended_by),
         )
     log.info(
         "Batch %s is staged: %s, ended by %s.",
@@ -307,86 +305,86 @@ async def _fetch(
         counted(came.events, "event"),
         came.ended_by,
     )
-    return _staged(claimed, came)
+    return _staged(leased, came)
 
 
-def _settling(claimed: _Claimed, position: Position, ended_by: str) -> Settling | None:
-    before = claimed.topic_folder.batch(position.epoch, position.sequence)
-    if not position.sequence or not is_due(ended_by, before.read_receipt()):
+def _settling(leased: _LeasedBatch, position: Position, ended_by: str) -> OpenTransaction | None:
+    before = leased.topic_folder.batch(position.epoch, position.batch_number)
+    if not position.batch_number or not is_due(ended_by, before.read_receipt()):
         return None
     manifest = before.read_manifest()
     if manifest is None:
         return None
-    return Settling(manifest=manifest, folder=before, claim=claimed.claim)
+    return OpenTransaction(manifest=manifest, folder=before, lease=leased.lease)
 
 
 def _batch_fetch(
-    request: BatchRequest, claimed: _Claimed, position: Position, plan: recovery.Fetch
+    request: BatchRequest, leased: _LeasedBatch, position: Position, plan: recovery.FetchPlan
 ) -> BatchFetch:
-    bounds = replay_id_age.bounds(request, position, plan, claimed.topic_folder, datetime.now(UTC))
+    bounds = replay_id_age.bounds(request, position, plan, leased.topic_folder, datetime.now(UTC))
     pin = None
     if plan.subscribe_at == LATEST:
         pin = Pin(
             draft=position,
-            stored=claimed.stored,
-            store=claimed.store,
-            folder=claimed.topic_folder,
-            staging_id=claimed.staging_id,
+            stored=leased.stored,
+            store=leased.store,
+            folder=leased.topic_folder,
+            staging_id=leased.staging_id,
         )
     return BatchFetch(
         request,
         bounds,
         position,
         plan,
-        claimed.topic_folder,
-        claimed.folder,
-        claimed.claim,
-        claimed.store,
-        claimed.staging_id,
+        leased.topic_folder,
+        leased.folder,
+        leased.lease,
+        leased.store,
+        leased.staging_id,
         pin=pin,
-        elsewhere=events_elsewhere(position, claimed.staging_id),
+        elsewhere=events_elsewhere(position, leased.staging_id),
     )
 
 
 def _fall_back(
-    request: BatchRequest, claimed: _Claimed, position: Position, refused: ReplayIdRefusedError
+    request: BatchRequest, leased: _LeasedBatch, position: Position, refused: ReplayIdRefusedError
 ) -> Position:
     """Return the position after `replay_fallback`; written unless `latest` has to be pinned first.
 
     :raises ReplayIdRefusedError: `replay_fallback` is `fail`, or the bus refuses that replay point, too.
     """
-    lost = replay_fallback.choose(position, request.replay_fallback, refused, claimed.store.where)
-    return keep_loss(claimed.store, position, lost, claimed.claim) if lost.is_pinned else lost
+    lost = replay_fallback.choose(position, request.replay_fallback, refused, leased.store.where)
+    return keep_loss(leased.store, position, lost, leased.lease) if lost.is_pinned else lost
 
 
 def _plan(
-    claimed: _Claimed, position: Position
-) -> recovery.Commit | recovery.Adopt | recovery.Fetch:
-    found = look(Coming.after(position), claimed.topic_folder, sound=True)
+    leased: _LeasedBatch, position: Position
+) -> recovery.CommitPlan | recovery.ReusePlan | recovery.FetchPlan:
+    found = look(NextBatch.after(position), leased.topic_folder, sound=True)
     try:
         return recovery.plan(found)
     except PositionConflictError:
         # A task whose lease has expired finds the files of the task that took the lease over.
-        claimed.claim.check()
+        leased.lease.check()
         raise
 
 
 def _staged(
-    claimed: _Claimed,
+    leased: _LeasedBatch,
     manifest: Manifest,
     *,
-    adopted: bool = False,
+    reused: bool = False,
     landed: bool = False,
-    again: bool = False,
+    rerun: bool = False,
 ) -> Staged:
     return Staged(
         manifest=manifest,
-        topic_folder=claimed.topic_folder,
-        folder=claimed.folder,
-        claim=claimed.claim,
-        store=claimed.store,
-        staging_id=claimed.staging_id,
-        adopted=adopted,
+        topic_folder=leased.topic_folder,
+        folder=leased.folder,
+        lease=leased.lease,
+        store=leased.store,
+        staging_id=leased.staging_id,
+        reused=reused,
         landed=landed,
-        again=again,
+        rerun=rerun,
     )

@@ -22,7 +22,7 @@ from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.hooks.staging_access import put_job, staging_root
 from airflow_provider_sfevents.staging import leases
-from airflow_provider_sfevents.staging.lease_holder import Verdict
+from airflow_provider_sfevents.staging.lease_holder import LeaseState
 from airflow_provider_sfevents.staging.storage.staging_location import spark_url
 
 if TYPE_CHECKING:
@@ -41,9 +41,9 @@ def list_(args: Namespace) -> None:
     reached = reach(args)
     epochs = reached.folder.epochs_in_order()
     batches = [
-        staged_batches.look(reached.folder, epoch, sequence)
+        staged_batches.look(reached.folder, epoch, batch_number)
         for epoch in epochs
-        for sequence in reached.folder.sequences(epoch)
+        for batch_number in reached.folder.batch_numbers(epoch)
     ]
     show_rows([row(one, reached.position) for one in batches], args.output)
     if not is_for_programs(args.output):
@@ -57,28 +57,28 @@ def list_(args: Namespace) -> None:
 def release(args: Namespace) -> None:
     """Release another task's lease."""
     reached = reach(args)
-    epoch, sequence = parse_batch_id(args.batch_id)
-    folder = reached.folder.batch(epoch, sequence).folder
+    epoch, batch_number = parse_batch_id(args.batch_id)
+    folder = reached.folder.batch(epoch, batch_number).folder
     seen = leases.seen(folder)
-    if seen is None or seen[2] is Verdict.FREE:
+    if seen is None or seen[2] is LeaseState.FREE:
         say(f"Batch {args.batch_id} is not held.")
         say(foresee(args, reached)[0])
         return
     say(f"Batch {args.batch_id} is held by {seen[1].describe()}.")
-    if seen[2] is Verdict.WATCH:
+    if seen[2] is LeaseState.WATCH:
         say(
             "That process cannot be seen from this machine; watching its lease heartbeat for half "
             "a minute."
         )
-        seen = leases.seen(folder, leases.Patience()) or seen
+        seen = leases.seen(folder, leases.LeaseTiming()) or seen
     number, _, verdict = seen
-    if verdict is Verdict.ALIVE and not args.force:
+    if verdict is LeaseState.ALIVE and not args.force:
         raise ConfigurationError(
             "The holder is at work. Nothing was changed. Let it finish, or end the task; or take "
             "the batch from it: "
             f"{invocation(args, 'batches', 'release', args.batch_id, '--force')}"
         )
-    if verdict is Verdict.ALIVE:
+    if verdict is LeaseState.ALIVE:
         confirm(
             args,
             "The holder is at work. It gives way at its next step after another task has taken the "
@@ -119,7 +119,7 @@ def row(batch: Batch, position: Position | None) -> dict[str, Any]:
     run = manifest.run if manifest else None
     return {
         "epoch": batch.epoch,
-        "sequence": batch.sequence,
+        "batch_number": batch.batch_number,
         "batch_id": batch.batch_id,
         "state": staged_batches.state(batch, position),
         "events": batch.events,
@@ -129,7 +129,7 @@ def row(batch: Batch, position: Position | None) -> dict[str, Any]:
         "quarantined": receipt.quarantined if receipt else None,
         "duplicates": receipt.duplicates if receipt else None,
         "losses": len(manifest.losses) if manifest else None,
-        "excess": sum(batch.excess.values()) if manifest else None,
+        "extra_deliveries": sum(batch.extra_deliveries.values()) if manifest else None,
     }
 
 
@@ -138,19 +138,19 @@ def parse_batch_id(batch_id: str) -> tuple[str, int]:
 
     :raises ConfigurationError: it is no batch id.
     """
-    epoch, _, sequence = batch_id.rpartition("-")
-    if not epoch or not sequence.isdecimal():
+    epoch, _, batch_number = batch_id.rpartition("-")
+    if not epoch or not batch_number.isdecimal():
         raise ConfigurationError(
             f"{batch_id!r} is no batch id; give it as `airflow sfevents batches list` shows it: "
             "<epoch>-<batch number>."
         )
-    return epoch, int(sequence)
+    return epoch, int(batch_number)
 
 
 def _by_hand(args: Namespace, reached: Reached, batch: Batch) -> str:
     applied = batch.receipt is not None and batch.receipt.applied is not None
     job = put_job(staging_root(args.staging), "apply" if applied else "land")
-    manifest = spark_url(reached.folder.batch(batch.epoch, batch.sequence).manifest_url)
+    manifest = spark_url(reached.folder.batch(batch.epoch, batch.batch_number).manifest_url)
     return (
         "By hand, with the task's table and Spark settings: "
         f"spark-submit --py-files {job.py_files} {job.application} "

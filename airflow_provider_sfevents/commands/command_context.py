@@ -63,9 +63,9 @@ class Reached:
         """
         position, landed = self.position, self.landed
         if position is not None:
-            return look(self.folder, position.epoch, position.sequence + 1)
+            return look(self.folder, position.epoch, position.batch_number + 1)
         if landed is not None:
-            return look(self.folder, landed.epoch, landed.sequence + 1)
+            return look(self.folder, landed.epoch, landed.batch_number + 1)
         begun = self.last_begun()
         return look(self.folder, begun.epoch, 1) if begun else None
 

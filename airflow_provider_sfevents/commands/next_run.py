@@ -1,7 +1,7 @@
 """Describe the next run, and warn before a position is changed by hand. Pure.
 
-The decisions are those of the operators (`batches.recovery`, `batches.position.open_position`, `batches.position.replay_id_age`); here
-they become sentences.
+The decisions are those of the operators (`recovery`, `open_position`, `replay_id_age`); here they
+become sentences.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from airflow_provider_sfevents.batches.position.open_position import Begun, Landed
+    from airflow_provider_sfevents.batches.position.open_position import EpochStart, Landed
     from airflow_provider_sfevents.commands.staged_batches import Batch
     from airflow_provider_sfevents.positions.record import Position
-    from airflow_provider_sfevents.staging.sidecar_files import Anchor
+    from airflow_provider_sfevents.staging.sidecar_files import KeepalivePoint
 
 _FROM = {
     EARLIEST.to_text(): "all events that the bus still holds",
@@ -36,7 +36,7 @@ LANDS_ONCE = "Events that have landed are recognised by their identity and do no
 
 
 def without_position(
-    landed: Landed | None, begun: Sequence[Begun], consumer: str, topic: str, where: str
+    landed: Landed | None, begun: Sequence[EpochStart], consumer: str, topic: str, where: str
 ) -> str:
     """Describe a run that finds no position."""
     request = BatchRequest(topic=topic, consumer=consumer, initial_replay="initial_replay")
@@ -54,7 +54,7 @@ def with_position(
     position: Position,
     landed: Landed | None,
     batch: Batch,
-    found: recovery.Found,
+    found: recovery.BatchContents,
     where: str,
 ) -> str:
     """Describe a run that finds this position.
@@ -77,17 +77,21 @@ def with_position(
     return f"The next run {doing}"
 
 
-def worry(position: Position, anchor: Anchor | None, now: datetime) -> str:
+def worry(position: Position, keepalive_point: KeepalivePoint | None, now: datetime) -> str:
     """Return a warning while there is time to act; empty if the position is young enough."""
-    return replay_id_age.warning(position.topic, replay_id_age.known_since(position, anchor), now)
+    return replay_id_age.warning(
+        position.topic, replay_id_age.known_since(position, keepalive_point), now
+    )
 
 
-def age_hours(position: Position, anchor: Anchor | None, now: datetime) -> float | None:
+def age_hours(
+    position: Position, keepalive_point: KeepalivePoint | None, now: datetime
+) -> float | None:
     """Return the age in hours of the position's replay id; None if it has no replay id.
 
     The bus keeps events for 72 hours.
     """
-    since = replay_id_age.known_since(position, anchor)
+    since = replay_id_age.known_since(position, keepalive_point)
     return None if since is None else round((now - since) / timedelta(hours=1), 1)
 
 
@@ -196,14 +200,16 @@ def left_behind(batch: Batch | None) -> list[str]:
 
 
 def _planned(
-    plan: recovery.Commit | recovery.Adopt | recovery.Fetch, batch: Batch, position: Position
+    plan: recovery.CommitPlan | recovery.ReusePlan | recovery.FetchPlan,
+    batch: Batch,
+    position: Position,
 ) -> str:
-    if isinstance(plan, recovery.Commit):
+    if isinstance(plan, recovery.CommitPlan):
         return (
             f"commits batch {batch.batch_id} ({counted(batch.events, 'event')}), which has landed: "
             "the position moves to its end, and nothing is fetched or landed again."
         )
-    if isinstance(plan, recovery.Adopt):
+    if isinstance(plan, recovery.ReusePlan):
         return (
             f"lands batch {batch.batch_id} ({counted(batch.events, 'event')}), which is staged, "
             "and commits it; nothing is fetched."
@@ -217,6 +223,6 @@ def _planned(
     why = ""
     if position.loss is not None:
         why = f", after a loss window: the bus refused {position.loss.after}"
-    elif plan.anchors:
+    elif plan.keepalive_points:
         why = ", the replay id of the last keepalive"
     return f"fetches batch {batch.batch_id}: {after}{why}."

@@ -48,7 +48,7 @@ from airflow_provider_sfevents.hooks.staging_access import staging_root
 from airflow_provider_sfevents.positions import record, stores
 from airflow_provider_sfevents.replay_point import ReplayPoint
 from airflow_provider_sfevents.staging.area import StagingArea
-from airflow_provider_sfevents.staging.lease_holder import Holder
+from airflow_provider_sfevents.staging.lease_holder import LeaseHolder
 from airflow_provider_sfevents.staging.manifest import LossWindow, Run
 from airflow_provider_sfevents.staging.storage import durable_files
 
@@ -78,7 +78,9 @@ def _show_all(args: Namespace) -> dict[str, float | None]:
 
     def age_of(position: Position) -> float | None:
         folder = area.topic(position.org_id, position.consumer, position.topic)
-        return next_run.age_hours(position, replay_id_age.anchor_of(folder, position), now_)
+        return next_run.age_hours(
+            position, replay_id_age.keepalive_point_of(folder, position), now_
+        )
 
     rows = position_rows.rows(position_rows.found(), age_of, consumer=args.consumer)
     show_rows(rows, args.output)
@@ -157,11 +159,11 @@ def foresee(args: Namespace, reached: Reached) -> tuple[str, str]:
         begun = begun_epochs(reached.folder)
         says = next_run.without_position(reached.landed, begun, args.consumer, args.topic, where)
         return says, ""
-    batch = staged_batches.look(reached.folder, position.epoch, position.sequence + 1)
-    anchor = replay_id_age.anchor_of(reached.folder, position)
+    batch = staged_batches.look(reached.folder, position.epoch, position.batch_number + 1)
+    keepalive_point = replay_id_age.keepalive_point_of(reached.folder, position)
     found = staged_batches.find(reached.folder, position, batch)
     says = next_run.with_position(position, reached.landed, batch, found, where)
-    return says, next_run.worry(position, anchor, datetime.fromisoformat(now()))
+    return says, next_run.worry(position, keepalive_point, datetime.fromisoformat(now()))
 
 
 def _fields(reached: Reached) -> dict[str, Any]:
@@ -170,21 +172,21 @@ def _fields(reached: Reached) -> dict[str, Any]:
         "kept_in": reached.store.where,
         "org_id": reached.org_id,
         "staged_in": durable_files.url(reached.folder.folder),
-        "newest_receipt": f"{landed.epoch}-{landed.sequence}" if landed else None,
+        "newest_receipt": f"{landed.epoch}-{landed.batch_number}" if landed else None,
         "forgotten_at": forgotten.at if forgotten else None,
     }
     return fields | (_of_position(reached, reached.position) if reached.position else {})
 
 
 def _of_position(reached: Reached, position: Position) -> dict[str, Any]:
-    anchor = replay_id_age.anchor_of(reached.folder, position)
-    batch = staged_batches.look(reached.folder, position.epoch, position.sequence + 1)
+    keepalive_point = replay_id_age.keepalive_point_of(reached.folder, position)
+    batch = staged_batches.look(reached.folder, position.epoch, position.batch_number + 1)
     return {
         "instance_url": position.instance_url,
         "epoch": position.epoch,
-        "sequence": position.sequence,
+        "batch_number": position.batch_number,
         "replay_id": position.replay_id,
-        "age_hours": next_run.age_hours(position, anchor, datetime.fromisoformat(now())),
+        "age_hours": next_run.age_hours(position, keepalive_point, datetime.fromisoformat(now())),
         "last_event_at": position.last_event_at or None,
         "events_total": position.events_total,
         "owner": position.owner,
@@ -195,7 +197,7 @@ def _of_position(reached: Reached, position: Position) -> dict[str, Any]:
         "staging_id": position.staging_id or None,
         "resume_after": position.resume_after or None,
         "resume_after_at": position.resume_after_at or None,
-        "anchor": asdict(anchor) if anchor else None,
+        "keepalive_point": asdict(keepalive_point) if keepalive_point else None,
         "next_batch": batch.batch_id,
         "next_batch_state": staged_batches.state(batch, position),
         "next_batch_events": batch.events,
@@ -213,7 +215,10 @@ def _for_people(reached: Reached) -> dict[str, Any]:
     position = reached.position
     if position is None:
         return {}
-    by, anchor = position.committed_by, replay_id_age.anchor_of(reached.folder, position)
+    by, keepalive_point = (
+        position.committed_by,
+        replay_id_age.keepalive_point_of(reached.folder, position),
+    )
     return {
         "committed_by": f"{by.dag}.{by.task}, run {by.run}, try {by.try_number}" if by.dag else "",
         "recent": [
@@ -225,7 +230,9 @@ def _for_people(reached: Reached) -> dict[str, Any]:
             f"{one.start} since {one.at}: {one.why}"
             for one in _losses(position)
         ],
-        "anchor": f"{anchor.replay_id}, received at {anchor.seen_at}" if anchor else "",
+        "keepalive_point": f"{keepalive_point.replay_id}, received at {keepalive_point.seen_at}"
+        if keepalive_point
+        else "",
     }
 
 
@@ -242,11 +249,11 @@ def _in_hand(args: Namespace, reached: Reached, words: Sequence[str]) -> Iterato
     if batch is None:
         yield None
         return
-    folder = reached.folder.batch(batch.epoch, batch.sequence)
+    folder = reached.folder.batch(batch.epoch, batch.batch_number)
     try:
-        claim = folder.claim(Holder.here(Run(), now()))
+        lease = folder.take_lease(LeaseHolder.here(Run(), now()))
     except LeaseHeldError as error:
-        holder = staged_batches.look(reached.folder, batch.epoch, batch.sequence).holder
+        holder = staged_batches.look(reached.folder, batch.epoch, batch.batch_number).holder
         who = holder.describe() if holder else "another process"
         release = invocation(args, "batches", "release", batch.batch_id)
         raise ConfigurationError(
@@ -254,13 +261,13 @@ def _in_hand(args: Namespace, reached: Reached, words: Sequence[str]) -> Iterato
             "work. Nothing was changed. Let it finish, or end the task; then run the command "
             f"again. If you know that the holder is gone: {release}"
         ) from error
-    with claim:
+    with lease:
         if reached.store.get() != reached.record:
             raise ConfigurationError(
                 f"{reached.store.where} was moved by another process just now. Nothing was "
                 "changed; show it, then run the command again."
             )
-        held = staged_batches.look(reached.folder, batch.epoch, batch.sequence)
+        held = staged_batches.look(reached.folder, batch.epoch, batch.batch_number)
         again = invocation(args, "position", *words, "--abandon-staged")
         next_run.refuse_to_abandon(held, again, abandon=args.abandon_staged)
         yield held

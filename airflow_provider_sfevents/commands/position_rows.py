@@ -42,13 +42,13 @@ def _row(where: str, text: str, age_hours: Callable[[Position], float | None]) -
         position = Position.from_json(text, where)
     except ConfigurationError as error:
         texts = dict.fromkeys(("consumer", "topic", "org_id"), "")
-        unknown = dict.fromkeys(("sequence", "replay_id", "age_hours", "committed_at", "owner"))
+        unknown = dict.fromkeys(("batch_number", "replay_id", "age_hours", "committed_at", "owner"))
         return {**texts, **unknown, "kept_in": where, "problem": str(error)}
     return {
         "consumer": position.consumer,
         "topic": position.topic,
         "org_id": position.org_id,
-        "sequence": position.sequence,
+        "batch_number": position.batch_number,
         "replay_id": position.replay_id,
         "age_hours": age_hours(position),
         "committed_at": position.committed_at,

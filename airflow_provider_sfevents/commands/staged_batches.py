@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.batches.next_batch import Coming, anchors
-from airflow_provider_sfevents.batches.recovery import Found
+from airflow_provider_sfevents.batches.next_batch import NextBatch, keepalive_points
+from airflow_provider_sfevents.batches.recovery import BatchContents
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.staging import leases
-from airflow_provider_sfevents.staging.lease_holder import Verdict
+from airflow_provider_sfevents.staging.lease_holder import LeaseState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from airflow_provider_sfevents.positions.record import Position
     from airflow_provider_sfevents.staging.area import TopicFolder
-    from airflow_provider_sfevents.staging.lease_holder import Holder
+    from airflow_provider_sfevents.staging.lease_holder import LeaseHolder
     from airflow_provider_sfevents.staging.manifest import Manifest, Part, Receipt
 
 
@@ -24,27 +24,27 @@ if TYPE_CHECKING:
 class Batch:
     """State of one batch, as its folder shows it.
 
-    :param sequence: the batch number.
+    :param batch_number: the batch number.
     :param parts: closed files; read only if there is no manifest.
-    :param excess: extra deliveries, by cause; counted when the batch is staged.
+    :param extra_deliveries: extra deliveries, by cause; counted when the batch is staged.
     :param holder: of the current lease, dead or alive; None if there never was one.
     :param verdict: state of the lease.
     """
 
     epoch: str
-    sequence: int
+    batch_number: int
     batch_id: str
     manifest: Manifest | None = None
     receipt: Receipt | None = None
     parts: tuple[Part, ...] = ()
-    excess: Mapping[str, int] = field(default_factory=dict)
-    holder: Holder | None = None
-    verdict: Verdict = Verdict.FREE
+    extra_deliveries: Mapping[str, int] = field(default_factory=dict)
+    holder: LeaseHolder | None = None
+    verdict: LeaseState = LeaseState.FREE
 
     @property
     def held(self) -> bool:
         """True if a task may be at work on the batch."""
-        return self.verdict in (Verdict.ALIVE, Verdict.WATCH)
+        return self.verdict in (LeaseState.ALIVE, LeaseState.WATCH)
 
     @property
     def events(self) -> int:
@@ -61,42 +61,42 @@ class Batch:
 
     def describe_holder(self) -> str:
         """Describe the lease holder, and whether it is alive; empty if the batch is not held."""
-        if self.holder is None or self.verdict is Verdict.FREE:
+        if self.holder is None or self.verdict is LeaseState.FREE:
             return ""
         return f"{self.holder.describe()} ({_SEEN[self.verdict]})"
 
 
 _SEEN = {
-    Verdict.ALIVE: "at work",
-    Verdict.DEAD: "gone",
-    Verdict.WATCH: "cannot be seen from this machine",
+    LeaseState.ALIVE: "at work",
+    LeaseState.DEAD: "gone",
+    LeaseState.WATCH: "cannot be seen from this machine",
 }
 
 
-def look(folder: TopicFolder, epoch: str, sequence: int) -> Batch:
+def look(folder: TopicFolder, epoch: str, batch_number: int) -> Batch:
     """Read a batch's folder once; a batch that no task has begun is an empty one."""
-    batch = folder.batch(epoch, sequence)
+    batch = folder.batch(epoch, batch_number)
     manifest = batch.read_manifest()
-    claim = leases.seen(batch.folder)
+    lease = leases.seen(batch.folder)
     return Batch(
         epoch=epoch,
-        sequence=sequence,
+        batch_number=batch_number,
         batch_id=batch.batch_id,
         manifest=manifest,
         receipt=batch.read_receipt(),
         parts=() if manifest else tuple(batch.parts()),
-        excess=batch.excess_of(manifest) if manifest else {},
-        holder=claim[1] if claim else None,
-        verdict=claim[2] if claim else Verdict.FREE,
+        extra_deliveries=batch.extra_deliveries_of(manifest) if manifest else {},
+        holder=lease[1] if lease else None,
+        verdict=lease[2] if lease else LeaseState.FREE,
     )
 
 
-def find(folder: TopicFolder, position: Position, batch: Batch) -> Found:
+def find(folder: TopicFolder, position: Position, batch: Batch) -> BatchContents:
     """Return the batch after the position as `recovery.plan` needs it."""
-    return Found(
+    return BatchContents(
         position_start=position.replay_id,
         start=position.start,
-        anchors=anchors(Coming.after(position), folder),
+        keepalive_points=keepalive_points(NextBatch.after(position), folder),
         manifest=batch.manifest,
         receipt=batch.receipt,
         parts=batch.parts,
@@ -119,6 +119,6 @@ def state(batch: Batch, position: Position | None) -> str:
     committed = (
         position is not None
         and batch.epoch == position.epoch
-        and batch.sequence <= position.sequence
+        and batch.batch_number <= position.batch_number
     )
     return "committed" if committed else "landed"

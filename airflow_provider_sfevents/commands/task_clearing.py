@@ -82,7 +82,7 @@ def refuse(batch: Batch, position: Position | None, list_command: str) -> None:
     if (
         position is not None
         and batch.epoch == position.epoch
-        and batch.sequence > position.sequence
+        and batch.batch_number > position.batch_number
     ):
         raise ConfigurationError(
             f"Batch {batch.batch_id} is not committed yet: the next run lands it by itself. Start "

@@ -43,7 +43,7 @@ def give_way(context: Context, call: Callable[[], T], stopping: Stopping) -> T:
     while True:
         try:
             return call()
-        except LeaseHeldError as claimed:
+        except LeaseHeldError as leased:
             now = datetime.now(UTC)
             if times and first is None:
                 first = context["ti"].get_first_reschedule_date(context)
@@ -51,7 +51,7 @@ def give_way(context: Context, call: Callable[[], T], stopping: Stopping) -> T:
             if at is None:
                 raise
             times, first = times + 1, first or now
-            log.info("%s Trying again at %s (%d of %d).", claimed, at, times, MOST_RESCHEDULES)
+            log.info("%s Trying again at %s (%d of %d).", leased, at, times, MOST_RESCHEDULES)
             if not _is_in_process():
                 raise AirflowRescheduleException(at) from None
             stopping.wait((at - now).total_seconds())

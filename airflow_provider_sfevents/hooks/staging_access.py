@@ -20,7 +20,7 @@ from airflow_provider_sfevents.hooks.staging_mode import configured_modes
 from airflow_provider_sfevents.staging import layout, leases
 from airflow_provider_sfevents.staging.area import StagingArea, TopicFolder
 from airflow_provider_sfevents.staging.batch_folder import BatchFolder
-from airflow_provider_sfevents.staging.lease_holder import Holder
+from airflow_provider_sfevents.staging.lease_holder import LeaseHolder
 from airflow_provider_sfevents.staging.storage import durable_files, file_modes
 from airflow_provider_sfevents.staging.storage.staging_location import spark_url, usable
 from airflow_provider_sfevents.submit import packaging
@@ -103,7 +103,7 @@ def writing_state(staging: str | None, current_state: str, run: Run) -> Iterator
     name = hashlib.sha256(current_state.rstrip("/").encode()).hexdigest()[:16]
     folder = staging_root(staging) / layout.STATES / name
     try:
-        claim = leases.take(folder, Holder.here(run, datetime.now(UTC).isoformat()))
+        lease = leases.take(folder, LeaseHolder.here(run, datetime.now(UTC).isoformat()))
     except LeaseHeldError as error:
         found = leases.holder_of(folder)
         who = found[1].describe() if found else "another task"
@@ -111,7 +111,7 @@ def writing_state(staging: str | None, current_state: str, run: Run) -> Iterator
             f"The tables of {current_state} are being written by {who}, and applying and resolving "
             "must not overlap. This task gives way; it can continue after the other one has ended."
         ) from error
-    with claim:
+    with lease:
         yield
 
 

@@ -48,14 +48,14 @@ def commit(
         commit_seconds=commit_seconds,
         wait=stopping.wait,
     )
-    excess = staged.excess()
+    extra_deliveries = staged.extra_deliveries()
     done = result(
         staged.manifest,
         staged.folder.manifest_url,
         receipt,
-        excess=excess,
-        adopted=staged.adopted,
-        again=staged.again,
+        extra_deliveries=extra_deliveries,
+        reused=staged.reused,
+        rerun=staged.rerun,
     )
     tell_assets(context, outlets, done)
     return done
@@ -67,7 +67,7 @@ def tell_error(staged: Staged) -> None:
     :raises AirflowFailException: the error does not pass; the next run would meet it, too.
     """
     manifest = staged.manifest
-    if not manifest.error or staged.again:
+    if not manifest.error or staged.rerun:
         return
     if manifest.ended_by == "lost":
         log.warning(
@@ -91,7 +91,11 @@ def require_committed(fetched: Mapping[str, Any], store: PositionStore) -> None:
     """
     position = stores.read(store)
     epoch = str(fetched["batch_id"]).rpartition("-")[0]
-    if position is None or position.epoch != epoch or position.sequence < fetched["sequence"]:
+    if (
+        position is None
+        or position.epoch != epoch
+        or position.batch_number < fetched["batch_number"]
+    ):
         raise StagingError(
             f"No batch is staged at {fetched['manifest']}, and {store.where} has not passed batch "
             f"{fetched['batch_id']}. It was removed, or `staging` is not that of the fetch."
@@ -108,7 +112,7 @@ def require_result(batch: Any) -> dict[str, Any]:
     """
     if (
         isinstance(batch, dict)
-        and {"org_id", "manifest", "events", "adopted", "again"} <= batch.keys()
+        and {"org_id", "manifest", "events", "reused", "rerun"} <= batch.keys()
     ):
         return batch
     raise ConfigurationError(

@@ -19,7 +19,7 @@ from airflow_provider_sfevents.batches.commit import (
     check_before_landing,
     take_staged,
 )
-from airflow_provider_sfevents.batches.open_transaction import Settling, require_settled
+from airflow_provider_sfevents.batches.open_transaction import OpenTransaction, require_flushed
 from airflow_provider_sfevents.batches.outcome import Empty, Staged, result
 from airflow_provider_sfevents.hooks.run_context import describe_run, position_tasks
 from airflow_provider_sfevents.hooks.staging_access import (
@@ -73,10 +73,10 @@ class SfEventsToSparkOperator(spark_submission.SubmitsToSpark, FetchesBatch, Spa
     (docs/explanation/change-events.md). If a bound ended a batch, its last transaction stays open.
     Then a run without events starts Spark, too, to apply it.
 
-    Result, also the `extra` of the task's outlet asset events: `batch_id`, `sequence`, `manifest`,
-    `events`, `bytes`, `ended_by`, `quarantined`, `duplicates`, `tables` (rows by table), `losses`
-    (loss windows), `excess` (extra deliveries, by cause), `adopted` (the batch was reused), `again`
-    (a rerun) and, with `current_state`, `applied` (counts).
+    Result, also the `extra` of the task's outlet asset events: `batch_id`, `batch_number`,
+    `manifest`, `events`, `bytes`, `ended_by`, `quarantined`, `duplicates`, `tables` (rows by table),
+    `losses` (loss windows), `extra_deliveries` (by cause), `reused` (the batch was staged already),
+    `rerun` (the run landed its own batch again) and, with `current_state`, `applied` (counts).
 
     :param table: root URL of the tables, one for each event type; for Delta and Iceberg also a
         namespace of a catalog (no `/` in it), such as `lake.salesforce`. (templated)
@@ -174,8 +174,8 @@ class SfEventsToSparkOperator(spark_submission.SubmitsToSpark, FetchesBatch, Spa
         ensure_spark_can_open(self, submission, self.staging, context, stopping)
         with self.staged_batch(context, stopping) as staged:
             if isinstance(staged, Empty):
-                if staged.settling and self.current_state:
-                    self._settle(staged.settling, submission, context, stopping)
+                if staged.open_transaction and self.current_state:
+                    self._settle(staged.open_transaction, submission, context, stopping)
                 return self.nothing_came(staged)
             if not staged.landed:
                 self._land(staged, submission, context, stopping)
@@ -200,13 +200,13 @@ class SfEventsToSparkOperator(spark_submission.SubmitsToSpark, FetchesBatch, Spa
         """Start Spark on the batch; safe while the Spark job of an earlier try still runs."""
         check_before_landing(staged)
         spark_submission.forget_other_jobs(
-            context, self.external_id_key, staged.manifest.batch_id, again=staged.again
+            context, self.external_id_key, staged.manifest.batch_id, again=staged.rerun
         )
         self._submit(staged.manifest, staged.folder.manifest_url, submission, context, stopping)
 
     def _settle(
         self,
-        settling: Settling,
+        open_transaction: OpenTransaction,
         submission: spark_submission.Submission,
         context: Context,
         stopping: Stopping,
@@ -215,12 +215,12 @@ class SfEventsToSparkOperator(spark_submission.SubmitsToSpark, FetchesBatch, Spa
 
         A run without events proves that the transaction is complete.
         """
-        manifest, folder = settling.manifest, settling.folder
+        manifest, folder = open_transaction.manifest, open_transaction.folder
         self.log.info("No newer events: applying the open transaction of %s.", manifest.batch_id)
         settled = f"{manifest.batch_id}, settled"
         spark_submission.forget_other_jobs(context, self.external_id_key, settled, again=False)
         self._submit(manifest, folder.manifest_url, submission, context, stopping, settle=True)
-        require_settled(manifest, folder.read_receipt(), folder.url)
+        require_flushed(manifest, folder.read_receipt(), folder.url)
 
     def _submit(
         self,
@@ -280,18 +280,21 @@ class SfEventsFetchOperator(FetchesBatch):
     def _run(self, context: Context, stopping: Stopping) -> dict[str, Any]:
         with self.staged_batch(context, stopping) as staged:
             if isinstance(staged, Empty):
-                if staged.settling is None:
+                if staged.open_transaction is None:
                     return self.nothing_came(staged)
-                return {**staged.result(), **self._for_spark(staged.settling.folder, settle=True)}
-            excess = staged.excess()
+                return {
+                    **staged.result(),
+                    **self._for_spark(staged.open_transaction.folder, settle=True),
+                }
+            extra_deliveries = staged.extra_deliveries()
             told = self._for_spark(staged.folder, settle=False)
         done = result(
             staged.manifest,
             staged.folder.manifest_url,
             None,
-            excess=excess,
-            adopted=staged.adopted,
-            again=staged.again,
+            extra_deliveries=extra_deliveries,
+            reused=staged.reused,
+            rerun=staged.rerun,
         )
         return {**done, **told}
 
@@ -370,8 +373,8 @@ class SfEventsCommitOperator(StoppableTask, BaseOperator):
             store,
             describe_run(context),
             area.staging_id(),
-            adopted=fetched["adopted"],
-            again=fetched["again"],
+            reused=fetched["reused"],
+            rerun=fetched["rerun"],
         )
         try:
             done = commit(

@@ -2,10 +2,10 @@
 
     begin      batch number 0 at the first run's replay point; a new epoch
     pin        a replay id instead of `latest`, once
-    move_on    a keepalive's replay id, before every event of the coming batch
+    move_on    a keepalive's replay id, before every event of the next batch
     lose       the bus refused the replay id, and the user chose where to continue
-    note_wait  number of events that a wait has staged for the coming batch, to count costs
-    work_in    the staging area that the coming batch is staged in
+    note_wait  number of events that a wait has staged for the next batch, to count costs
+    work_in    the staging area that the next batch is staged in
     advance    one batch further, and only over a batch that begins at the position
 
 Any other record (another org's or task's, hand-edited, newer) is refused with location and remedy.
@@ -43,13 +43,13 @@ KEEPALIVE, EVENT = "keepalive", "event"
 class Commit:
     """One move of a position.
 
-    :param sequence: batch number.
+    :param batch_number: batch number.
     :param replay_id: new replay id of the position; hex.
     :param at: ISO-8601, UTC.
     :param run: the Airflow run that committed; it may land a batch that another run staged.
     """
 
-    sequence: int
+    batch_number: int
     batch_id: str
     replay_id: str
     events: int
@@ -63,7 +63,7 @@ class Position:
 
     :param epoch: random; a reset begins a new one, so that old batches are never taken for new.
     :param previous_epoch: the epoch that this one replaced, if there was one.
-    :param sequence: batch number: batches committed in this epoch.
+    :param batch_number: batch number: batches committed in this epoch.
     :param initial_replay: the replay point that the epoch was begun with, as it was given.
     :param replay_id: hex, of the last event committed; with batch number 0 also `earliest`, or
         `latest` (not pinned yet: only a position that was set by hand is stored like that).
@@ -73,7 +73,7 @@ class Position:
     :param resume_after_at: time at which that keepalive came; ISO-8601, UTC.
     :param staging_id: the staging area of the last commit, or of the epoch's beginning.
     :param staging_since: number of the first batch since which `staging_id` has not changed.
-    :param staged_in: staging area in which a wait last staged events of the coming batch.
+    :param staged_in: staging area in which a wait last staged events of the next batch.
     :param staged_events: number of those events; both fields only count costs.
     :param batch_id: the last batch committed; empty with batch number 0.
     :param events_total: events committed in this epoch.
@@ -82,7 +82,7 @@ class Position:
     :param committed_by: the task that did that.
     :param owner: `<dag>.<task>` that fetches; in a chain, another task commits.
     :param recent: the last commits, oldest first.
-    :param loss: the loss window before the coming batch; its manifest takes it over.
+    :param loss: the loss window before the next batch; its manifest takes it over.
     :param losses: loss windows before the batches that are committed.
     """
 
@@ -91,7 +91,7 @@ class Position:
     topic: str
     consumer: str
     epoch: str
-    sequence: int
+    batch_number: int
     replay_id: str
     committed_at: str
     previous_epoch: str = ""
@@ -183,7 +183,7 @@ def begin(
         consumer=consumer,
         epoch=epoch or secrets.token_hex(6),
         previous_epoch=previous_epoch,
-        sequence=0,
+        batch_number=0,
         initial_replay=start,
         replay_id=start,
         staging_id=staging_id,
@@ -198,8 +198,8 @@ def pin(position: Position, replay_id: str, *, by: str, staging_id: str) -> Posi
     """Replace `latest` by a replay id, in a position that is not pinned.
 
     :param replay_id: hex, of the first keepalive or event after the subscription at `latest`.
-    :param by: `KEEPALIVE`, or `EVENT`: the coming batch's first part then holds that event, too.
-    :param staging_id: of the staging area that the coming batch is staged in.
+    :param by: `KEEPALIVE`, or `EVENT`: the next batch's first part then holds that event, too.
+    :param staging_id: of the staging area that the next batch is staged in.
     :raises ValueError: the position is pinned; an epoch's pinned replay id is never replaced.
     """
     if position.is_pinned:
@@ -211,7 +211,7 @@ def pin(position: Position, replay_id: str, *, by: str, staging_id: str) -> Posi
 
 
 def move_on(position: Position, replay_id: str, at: str) -> Position:
-    """Let the coming batch start after a keepalive; call it only if nothing of the batch is staged.
+    """Let the next batch start after a keepalive; call it only if nothing of the batch is staged.
 
     :param at: time at which the keepalive came; ISO-8601, UTC.
     """
@@ -219,12 +219,12 @@ def move_on(position: Position, replay_id: str, at: str) -> Position:
 
 
 def lose(position: Position, window: LossWindow) -> Position:
-    """Let the coming batch begin after a loss window, because the bus refused the replay id."""
+    """Let the next batch begin after a loss window, because the bus refused the replay id."""
     return replace(position, loss=window, resume_after="", resume_after_at="", pinned_by="")
 
 
 def note_wait(position: Position, staging_id: str, events: int) -> Position:
-    """Record the number of events that a wait has staged for the coming batch.
+    """Record the number of events that a wait has staged for the next batch.
 
     A task with another staging area has them delivered again, and counts them by this.
     """
@@ -232,10 +232,10 @@ def note_wait(position: Position, staging_id: str, events: int) -> Position:
 
 
 def work_in(position: Position, staging_id: str) -> Position:
-    """Record the staging area that the coming batch is staged in; empty if it is not known."""
+    """Record the staging area that the next batch is staged in; empty if it is not known."""
     if staging_id in ("", position.staging_id):
         return position
-    return replace(position, staging_id=staging_id, staging_since=position.sequence + 1)
+    return replace(position, staging_id=staging_id, staging_since=position.batch_number + 1)
 
 
 def advance(
@@ -260,7 +260,7 @@ def advance(
             "position was moved or reset meanwhile, and stays; the next run continues from it."
         )
     commit = Commit(
-        sequence=manifest.sequence,
+        batch_number=manifest.batch_number,
         batch_id=manifest.batch_id,
         replay_id=manifest.end,
         events=manifest.events,
@@ -269,7 +269,7 @@ def advance(
     )
     return replace(
         work_in(position, staging_id),
-        sequence=manifest.sequence,
+        batch_number=manifest.batch_number,
         replay_id=manifest.end,
         pinned_by="",
         resume_after="",
@@ -293,9 +293,9 @@ def is_past(position: Position, manifest: Manifest) -> bool:
 
     False if a recent commit shows that another copy of the batch counted, with another end.
     """
-    if manifest.epoch != position.epoch or manifest.sequence >= position.sequence:
+    if manifest.epoch != position.epoch or manifest.batch_number >= position.batch_number:
         return False
-    remembered = [one for one in position.recent if one.sequence == manifest.sequence]
+    remembered = [one for one in position.recent if one.batch_number == manifest.batch_number]
     return all(one.replay_id == manifest.end for one in remembered)
 
 
@@ -313,9 +313,9 @@ def overlaps(position: Position) -> bool:
 
 def is_committed(position: Position, manifest: Manifest) -> bool:
     """Return whether the position is at the end of this very batch already."""
-    return (position.epoch, position.sequence, position.replay_id) == (
+    return (position.epoch, position.batch_number, position.replay_id) == (
         manifest.epoch,
-        manifest.sequence,
+        manifest.batch_number,
         manifest.end,
     )
 
@@ -324,8 +324,8 @@ def _contradiction(position: Position, manifest: Manifest) -> str:
     for name in ("org_id", "topic", "consumer", "epoch"):
         if getattr(position, name) != getattr(manifest, name):
             return f"its {name} is {getattr(manifest, name)!r}, not {getattr(position, name)!r}"
-    if manifest.sequence != position.sequence + 1:
-        return f"it has batch number {manifest.sequence}, the position {position.sequence}"
+    if manifest.batch_number != position.batch_number + 1:
+        return f"it has batch number {manifest.batch_number}, the position {position.batch_number}"
     if manifest.position_start != position.replay_id:
         return (
             f"it begins at {manifest.position_start}, and the position is at {position.replay_id}"
@@ -335,11 +335,11 @@ def _contradiction(position: Position, manifest: Manifest) -> str:
 
 def _wrong_in(position: Position) -> str:
     """Return what is wrong with a value of the right type; empty if nothing is."""
-    if position.sequence < 0 or position.events_total < 0:
-        return "`sequence` and `events_total` must be 0 or more"
+    if position.batch_number < 0 or position.events_total < 0:
+        return "`batch_number` and `events_total` must be 0 or more"
     if not record_text.is_epoch(position.epoch):
         return f"`epoch` is {position.epoch!r}; it must be a word of letters, digits, - and _"
-    presets = PRESETS if position.sequence == 0 else ()
+    presets = PRESETS if position.batch_number == 0 else ()
     if position.replay_id not in presets and not is_replay_id(position.replay_id):
         also = f", or {' or '.join(presets)}" if presets else ""
         return f"`replay_id` is {position.replay_id!r}; it must be lower-case hex{also}"
@@ -387,7 +387,7 @@ def task_of(run: Run) -> str:
 
 _TYPES: dict[str, type] = {
     one.name: {
-        "sequence": int,
+        "batch_number": int,
         "events_total": int,
         "staged_events": int,
         "staging_since": int,

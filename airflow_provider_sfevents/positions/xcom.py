@@ -165,4 +165,4 @@ def newest(
         return None
     epoch = max(own.values(), key=lambda position: position.committed_at).epoch
     of_epoch = {record: position for record, position in own.items() if position.epoch == epoch}
-    return max(of_epoch, key=lambda record: of_epoch[record].sequence)
+    return max(of_epoch, key=lambda record: of_epoch[record].batch_number)

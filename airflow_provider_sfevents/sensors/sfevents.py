@@ -27,7 +27,7 @@ from airflow_provider_sfevents.pubsub.rest.org_limits import check_least
 from airflow_provider_sfevents.replay_point import LATEST
 from airflow_provider_sfevents.triggers.sfevents import SfEventsTrigger
 from airflow_provider_sfevents.waiting import poke
-from airflow_provider_sfevents.waiting.wait_result import Heard
+from airflow_provider_sfevents.waiting.wait_result import WaitResult
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -76,7 +76,7 @@ class SfEventsSensor(ReadsTopic, BaseSensorOperator):
 
     Result:
 
-    - `batch_id`, `sequence`: the next batch and its number.
+    - `batch_id`, `batch_number`: the next batch and its number.
     - `events`: number of events that are known to be pending.
     - `staged`: false if the triggerer could not write the staging area, or staged the events in an
       area that this worker does not see; they are then delivered a second time.
@@ -179,7 +179,7 @@ class SfEventsSensor(ReadsTopic, BaseSensorOperator):
         if event["status"] == "refused":  # a poke applies `replay_fallback`
             pending = self._poke(context)
         else:
-            pending = self._find(context, event.get("heard"))
+            pending = self._find(context, event.get("waited"))
         if not pending.enough:
             self._wait_on(context, pending)
         return result(pending)
@@ -190,7 +190,7 @@ class SfEventsSensor(ReadsTopic, BaseSensorOperator):
         :raises AirflowSensorTimeout: no time is left.
         """
         left = self._until - datetime.now(UTC)
-        if pending.coming is None:
+        if pending.next_batch is None:
             raise AirflowException(pending.why)
         if left <= timedelta():
             raise AirflowSensorTimeout(
@@ -204,7 +204,7 @@ class SfEventsSensor(ReadsTopic, BaseSensorOperator):
                 run_async_in_thread(lambda: hook.require_allowance(self.topic, least))
         self.defer(
             trigger=SfEventsTrigger(
-                coming=pending.coming.to_dict(),
+                next_batch=pending.next_batch.to_dict(),
                 conn_id=self.conn_id,
                 staging=self.staging,
                 min_events=self.min_events,
@@ -222,14 +222,14 @@ class SfEventsSensor(ReadsTopic, BaseSensorOperator):
         service has sent a keepalive or an event: once in the life of a position, for up to 280 s.
         """
         pending = self._find(context)
-        if pending.enough or pending.coming is None or pending.coming.start != LATEST:
+        if pending.enough or pending.next_batch is None or pending.next_batch.start != LATEST:
             return pending
         return self._poke(context)
 
-    def _find(self, context: Context, heard: dict[str, Any] | None = None) -> Pending:
+    def _find(self, context: Context, waited: dict[str, Any] | None = None) -> Pending:
         """Find pending events in the staging area, without a request to the bus.
 
-        :param heard: the trigger's result.
+        :param waited: the trigger's result.
         """
 
         async def look(
@@ -239,11 +239,11 @@ class SfEventsSensor(ReadsTopic, BaseSensorOperator):
             store: Callable[[str], PositionStore],
             _: asyncio.Event,
         ) -> Pending:
-            told = None if heard is None else Heard(**heard)
+            told = None if waited is None else WaitResult(**waited)
             looks = 1
             while True:
                 pending = await poke.find(request, self.min_events, client, area, store, told)
-                if pending.coming is not None or pending.enough:
+                if pending.next_batch is not None or pending.enough:
                     return pending
                 if looks == _LOOKS:
                     raise LeaseHeldError(pending.why)
@@ -335,10 +335,10 @@ def check_enough(min_events: int, max_events: int) -> None:
 
 def result(pending: Pending) -> dict[str, Any]:
     """Return the sensor's result; plain JSON."""
-    coming = pending.coming
+    next_batch = pending.next_batch
     return {
-        "batch_id": coming.batch_id if coming else "",
-        "sequence": coming.sequence if coming else 0,
+        "batch_id": next_batch.batch_id if next_batch else "",
+        "batch_number": next_batch.batch_number if next_batch else 0,
         "events": pending.events,
         "staged": pending.staged,
         "staging_id": pending.staging_id,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.staging import layout, leases
 from airflow_provider_sfevents.staging.batch_folder import BatchFolder
-from airflow_provider_sfevents.staging.sidecar_files import Anchor, Forgotten, Origin
+from airflow_provider_sfevents.staging.sidecar_files import Forgotten, KeepalivePoint, Origin
 from airflow_provider_sfevents.staging.storage import durable_files
 from airflow_provider_sfevents.staging.sweeping import KEEP_BATCHES, BatchState, to_sweep
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
     from upath import UPath
 
-    from airflow_provider_sfevents.staging.lease_holder import Holder
+    from airflow_provider_sfevents.staging.lease_holder import LeaseHolder
     from airflow_provider_sfevents.staging.manifest import Manifest
 
 log = logging.getLogger(__name__)
 
-_NO_EPOCHS = frozenset({layout.ANCHOR, layout.FORGOTTEN, layout.BEGINNING})
+_NO_EPOCHS = frozenset({layout.KEEPALIVE_POINT, layout.FORGOTTEN, layout.BEGINNING})
 
-_SEQUENCE = re.compile(r"\d{10,}")
+_BATCH_NUMBER = re.compile(r"\d{10,}")
 _NOT_YET = "~"  # sorts after every time
 
 
@@ -99,12 +99,13 @@ class TopicFolder:
     def __init__(self, folder: UPath) -> None:
         self.folder = folder
 
-    def batch(self, epoch: str, sequence: int) -> BatchFolder:
+    def batch(self, epoch: str, batch_number: int) -> BatchFolder:
         return BatchFolder(
-            self.folder / layout.batch_folder(epoch, sequence), layout.batch_id(epoch, sequence)
+            self.folder / layout.batch_folder(epoch, batch_number),
+            layout.batch_id(epoch, batch_number),
         )
 
-    def claim_beginning(self, holder: Holder) -> leases.Claim:
+    def take_beginning_lease(self, holder: LeaseHolder) -> leases.Lease:
         """Take the lease that allows one task at a time to begin a position.
 
         :raises LeaseHeldError: another task holds it.
@@ -131,19 +132,23 @@ class TopicFolder:
         forgotten = self.forgotten()  # each `forget` changes the name: earlier records are void
         return self.folder / layout.BEGINNING / f"position{forgotten.id if forgotten else ''}.json"
 
-    def read_anchor(self) -> Anchor | None:
+    def read_keepalive_point(self) -> KeepalivePoint | None:
         """Read the keepalive point; None if there is none, or if it cannot be parsed."""
-        data = durable_files.read(self.folder / layout.ANCHOR)
+        data = durable_files.read(self.folder / layout.KEEPALIVE_POINT)
         try:
-            return Anchor.from_json(data.decode()) if data is not None else None
+            return KeepalivePoint.from_json(data.decode()) if data is not None else None
         except ValueError as error:
             log.warning(
-                "%s is no keepalive point and is ignored: %s", self.folder / layout.ANCHOR, error
+                "%s is no keepalive point and is ignored: %s",
+                self.folder / layout.KEEPALIVE_POINT,
+                error,
             )
             return None
 
-    def write_anchor(self, anchor: Anchor) -> None:
-        durable_files.replace(self.folder / layout.ANCHOR, anchor.to_json().encode())
+    def write_keepalive_point(self, keepalive_point: KeepalivePoint) -> None:
+        durable_files.replace(
+            self.folder / layout.KEEPALIVE_POINT, keepalive_point.to_json().encode()
+        )
 
     def forget(self, at: str, epoch: str = "", last_event_at: str = "") -> None:
         """Record that a user forgot the position: the epochs that are known by now no longer count.
@@ -210,19 +215,19 @@ class TopicFolder:
         """Record the origin of an epoch, once; a second call for the same epoch changes nothing."""
         durable_files.create_once(self._origin(origin.epoch), origin.to_json().encode())
 
-    def sequences(self, epoch: str) -> list[int]:
+    def batch_numbers(self, epoch: str) -> list[int]:
         """Return the numbers of the batches that have a folder, ascending."""
         return sorted(
             int(name)
             for name in durable_files.names(self.folder / epoch)
-            if _SEQUENCE.fullmatch(name)
+            if _BATCH_NUMBER.fullmatch(name)
         )
 
     def manifests(self) -> Iterator[Manifest]:
         """Read the manifests of the batches that are kept, newest first, one by one."""
         for epoch in reversed(self.epochs_in_order()):
-            for sequence in reversed(self.sequences(epoch)):
-                manifest = self.batch(epoch, sequence).read_manifest()
+            for batch_number in reversed(self.batch_numbers(epoch)):
+                manifest = self.batch(epoch, batch_number).read_manifest()
                 if manifest is not None:
                     yield manifest
 
@@ -235,14 +240,14 @@ class TopicFolder:
         :return: its epoch and batch number.
         """
         for epoch in reversed(self.epochs_in_order()):
-            for sequence in self._newest_landed(epoch):
-                return epoch, sequence
+            for batch_number in self._newest_landed(epoch):
+                return epoch, batch_number
         return None
 
     def _newest_landed(self, epoch: str) -> list[int]:
-        for sequence in reversed(self.sequences(epoch)):
-            if layout.RECEIPT in durable_files.names(self.batch(epoch, sequence).folder):
-                return [sequence]
+        for batch_number in reversed(self.batch_numbers(epoch)):
+            if layout.RECEIPT in durable_files.names(self.batch(epoch, batch_number).folder):
+                return [batch_number]
         return []
 
     def sweep(self, keep_batches: int = KEEP_BATCHES, epoch: str = "") -> list[str]:
@@ -259,10 +264,14 @@ class TopicFolder:
         epochs = sorted(self.epochs_in_order(), key=lambda one: one == epoch)
         for folder in (self.folder, *(self.folder / epoch for epoch in epochs)):
             durable_files.remove_leftovers(folder)
-        batches = [(epoch, sequence) for epoch in epochs for sequence in self.sequences(epoch)]
+        batches = [
+            (epoch, batch_number) for epoch in epochs for batch_number in self.batch_numbers(epoch)
+        ]
         old = [self._state(*at) for at in batches[: max(0, len(batches) - keep_batches)]]
         sweepable = to_sweep(old, self.newest_receipt(), epochs[-1]) if old else []
-        return [swept for state in sweepable for swept in self._remove(state.epoch, state.sequence)]
+        return [
+            swept for state in sweepable for swept in self._remove(state.epoch, state.batch_number)
+        ]
 
     def epochs_in_order(self) -> list[str]:
         """Return the epochs, oldest first, including those without an origin."""
@@ -281,13 +290,15 @@ class TopicFolder:
         An epoch of which nothing is staged yet comes last: a first run at `latest` writes the
         origin once it knows its replay id.
         """
-        sequences = self.sequences(epoch)
-        manifests = (self.batch(epoch, sequence).read_manifest() for sequence in sequences)
+        batch_numbers = self.batch_numbers(epoch)
+        manifests = (
+            self.batch(epoch, batch_number).read_manifest() for batch_number in batch_numbers
+        )
         staged = next((one.created_at for one in manifests if one is not None), _NOT_YET)
-        return staged if sequences else ""
+        return staged if batch_numbers else ""
 
-    def _remove(self, epoch: str, sequence: int) -> list[str]:
-        batch = self.batch(epoch, sequence)
+    def _remove(self, epoch: str, batch_number: int) -> list[str]:
+        batch = self.batch(epoch, batch_number)
         try:
             batch.remove()
         except StagingError as error:
@@ -295,12 +306,12 @@ class TopicFolder:
             return []
         return [batch.batch_id]
 
-    def _state(self, epoch: str, sequence: int) -> BatchState:
-        folder = self.batch(epoch, sequence).folder
+    def _state(self, epoch: str, batch_number: int) -> BatchState:
+        folder = self.batch(epoch, batch_number).folder
         there = durable_files.names(folder)
         return BatchState(
             epoch=epoch,
-            sequence=sequence,
+            batch_number=batch_number,
             staged=layout.MANIFEST in there,
             landed=layout.RECEIPT in there,
             held=leases.may_be_held(folder),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from upath import UPath
 
-    from airflow_provider_sfevents.staging.lease_holder import Holder
+    from airflow_provider_sfevents.staging.lease_holder import LeaseHolder
     from airflow_provider_sfevents.staging.parts.part_writer import Limits, PartWriter
 
 _PART_PREFIX, _PART_SUFFIX = "part-", ".parquet"
@@ -46,48 +46,50 @@ class BatchFolder:
     def manifest_url(self) -> str:
         return durable_files.url(self.folder / layout.MANIFEST)
 
-    def claim(self, holder: Holder, patience: leases.Patience | None = None) -> leases.Claim:
+    def take_lease(
+        self, holder: LeaseHolder, patience: leases.LeaseTiming | None = None
+    ) -> leases.Lease:
         """Take the lease of the batch; blocks while another machine's unreleased lease is watched.
 
         :raises LeaseHeldError: another holder is alive.
         """
-        claim = leases.take(self.folder, holder, patience)
+        lease = leases.take(self.folder, holder, patience)
         try:
-            self._remove_leftovers(claim.number)
+            self._remove_leftovers(lease.number)
         except BaseException:
-            claim.release()
+            lease.release()
             raise
-        return claim
+        return lease
 
-    async def claim_in_thread(self, holder: Holder) -> leases.Claim:
+    async def take_lease_in_thread(self, holder: LeaseHolder) -> leases.Lease:
         """Take the lease in a thread; it is released if the caller was cancelled in the meantime.
 
         :raises LeaseHeldError: another holder is alive.
         """
         lock, is_wanted = threading.Lock(), True
-        made: list[leases.Claim] = []
+        made: list[leases.Lease] = []
 
-        def take() -> leases.Claim:
-            claim = self.claim(holder)
+        def take() -> leases.Lease:
+            lease = self.take_lease(holder)
             with lock:
-                made.append(claim)
+                made.append(lease)
                 is_late = not is_wanted
             if is_late:
-                claim.release()
-            return claim
+                lease.release()
+            return lease
 
         try:
             return await asyncio.to_thread(take)
         except asyncio.CancelledError:  # the thread continues: a store may take seconds to write
             with lock:
                 is_wanted = False
-            for claim in made:
-                claim.release()
+            for lease in made:
+                lease.release()
             raise
 
     def writer(
         self,
-        claim: leases.Claim,
+        lease: leases.Lease,
         start: str,
         first_ordinal: int,
         limits: Limits | None = None,
@@ -97,17 +99,17 @@ class BatchFolder:
         """Return a writer for this lease's attempt, which continues after `start`.
 
         :param is_billed: the lease counts the events that the writer receives
-            (`Claim.note_received`); otherwise the caller counts those that cannot be written.
+            (`Lease.note_received`); otherwise the caller counts those that cannot be written.
         """
         from airflow_provider_sfevents.staging.parts.part_writer import PartWriter
 
         return PartWriter(
             self.folder,
-            claim=claim.number,
+            lease=lease.number,
             start=start,
             first_ordinal=first_ordinal,
             limits=limits,
-            received=claim.note_received if is_billed else None,
+            received=lease.note_received if is_billed else None,
         )
 
     def parts(self) -> list[Part]:
@@ -222,35 +224,35 @@ class BatchFolder:
     def write_confirmed(self, confirmed: Confirmed) -> None:
         durable_files.replace(self.folder / layout.CONFIRMED, confirmed.to_json().encode())
 
-    def read_excess(self) -> dict[str, int]:
+    def read_extra_deliveries(self) -> dict[str, int]:
         """Read the extra deliveries that were recorded after staging, by cause.
 
         A file that cannot be parsed counts as none.
         """
-        data = durable_files.read(self.folder / layout.EXCESS)
+        data = durable_files.read(self.folder / layout.EXTRA_DELIVERIES)
         try:
             noted = dict(json.loads(_text(data))) if data is not None else {}
             return {str(cause): int(count) for cause, count in noted.items()}
         except (ValueError, TypeError):
             return {}
 
-    def excess_of(self, manifest: Manifest) -> dict[str, int]:
+    def extra_deliveries_of(self, manifest: Manifest) -> dict[str, int]:
         """Return the extra deliveries by cause: from the manifest, and recorded after staging."""
-        return manifest.excess | self.read_excess()
+        return manifest.extra_deliveries | self.read_extra_deliveries()
 
-    def note_excess(self, more: Mapping[str, int]) -> None:
+    def count_extra_deliveries(self, more: Mapping[str, int]) -> None:
         """Add extra deliveries to the record.
 
         Two writers at once may lose one addition: no decision depends on the counts.
         """
         if any(more.values()):
-            noted = sums(self.read_excess(), more)
-            durable_files.replace(self.folder / layout.EXCESS, json.dumps(noted).encode())
+            noted = sums(self.read_extra_deliveries(), more)
+            durable_files.replace(self.folder / layout.EXTRA_DELIVERIES, json.dumps(noted).encode())
 
-    def attempts_before(self, claim: leases.Claim) -> list[Attempt]:
+    def attempts_before(self, lease: leases.Lease) -> list[Attempt]:
         """Return the events that earlier lease holders have received and closed."""
         received = leases.received(self.folder)
-        before = [one for one in received if one < claim.number]
+        before = [one for one in received if one < lease.number]
         parts = self.parts() if before else []
         return [
             Attempt(
@@ -342,9 +344,9 @@ class BatchFolder:
             if name.startswith(_PART_PREFIX) and name.endswith(_PART_SUFFIX)
         ]
 
-    def _remove_leftovers(self, claim: int) -> None:
+    def _remove_leftovers(self, lease: int) -> None:
         """Remove the unfinished files of earlier holders, which are gone."""
-        if claim == 1:
+        if lease == 1:
             return
         attempts = self.folder / layout.ATTEMPTS
         for folder in (

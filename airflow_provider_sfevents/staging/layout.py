@@ -1,39 +1,40 @@
 """File names in the staging area, and columns of a staged file. Names only; Spark imports it too.
 
-<staging>/_area.json                                            the staging area's random id
-<staging>/<org>/<consumer>/<topic>/anchor.json                  keepalive point: a replay id
-<staging>/<org>/<consumer>/<topic>/forgotten.json               the last `position forget`
-<staging>/<org>/<consumer>/<topic>/beginning/                   first epoch: its leases and record
-<staging>/<org>/<consumer>/<topic>/<epoch>/origin.json          the position at batch number 0
-<staging>/<org>/<consumer>/<topic>/<epoch>/<batch number>/      one batch:
-    claims/0001.json                    lease; the highest number holds the batch
-    attempts/0001/part-0000000000.parquet   closed files of that lease, named by first ordinal
-    schemas/<schema_id>.avsc            every schema its events were written with
-    schemas/<schema_id>.unknown         instead: the reason that the service has no such schema;
-                                        events with this schema go to quarantine
-    announced.json                      a watcher has announced the batch
-    excess.json                         extra deliveries, by cause; if there were any
-    manifest.json                       created once, last: the batch is staged
-    confirmed.json                      replay id that Salesforce keeps (managed subscriptions)
-    landed.json                         the receipt: the batch is landed
+<staging>/_area.json                            the staging area's random id
+<staging>/<org>/<consumer>/<topic>/             one consumer's batches of one topic:
+    keepalive_point.json                        replay id of the last keepalive
+    forgotten.json                              the last `position forget`
+    beginning/                                  first epoch: its leases and record
+    <epoch>/origin.json                         the position at batch number 0
+    <epoch>/<batch number>/                     one batch:
+        leases/0001.json                        lease; the highest number holds the batch
+        attempts/0001/part-0000000000.parquet   closed files of that lease, by first ordinal
+        schemas/<schema_id>.avsc                every schema its events were written with
+        schemas/<schema_id>.unknown             instead: the reason that the service has no such
+                                                schema; events with it go to quarantine
+        announced.json                          a watcher has announced the batch
+        extra_deliveries.json                   extra deliveries, by cause; if there were any
+        manifest.json                           created once, last: the batch is staged
+        confirmed.json                          replay id that Salesforce keeps, if managed
+        receipt.json                            the receipt: the batch is landed
 """
 
 from __future__ import annotations
 
 from urllib.parse import quote
 
-ANCHOR = "anchor.json"
+KEEPALIVE_POINT = "keepalive_point.json"
 FORGOTTEN = "forgotten.json"
 ORIGIN = "origin.json"
 BEGINNING = "beginning"
-CLAIMS = "claims"
+LEASES = "leases"
 ATTEMPTS = "attempts"
 SCHEMAS = "schemas"
-EXCESS = "excess.json"
+EXTRA_DELIVERIES = "extra_deliveries.json"
 ANNOUNCED = "announced.json"
 MANIFEST = "manifest.json"
 CONFIRMED = "confirmed.json"
-RECEIPT = "landed.json"
+RECEIPT = "receipt.json"
 AREA = "_area.json"  # beside the orgs: the staging area's id
 MANAGED = "_managed"  # beside the orgs: which consumer a managed subscription delivers to
 JOBS = "_jobs"  # beside the orgs: the Spark job's archive, as it is shipped to the cluster
@@ -64,13 +65,13 @@ def topic_folder(org_id: str, consumer: str, topic: str) -> str:
     )
 
 
-def batch_folder(epoch: str, sequence: int) -> str:
+def batch_folder(epoch: str, batch_number: int) -> str:
     """Return the path of a batch below its topic's folder; names sort as numbers."""
-    return f"{epoch}/{sequence:010d}"
+    return f"{epoch}/{batch_number:010d}"
 
 
-def batch_id(epoch: str, sequence: int) -> str:
-    return f"{epoch}-{sequence}"
+def batch_id(epoch: str, batch_number: int) -> str:
+    return f"{epoch}-{batch_number}"
 
 
 def managed_name(org_id: str, subscription: str) -> str:
@@ -78,8 +79,8 @@ def managed_name(org_id: str, subscription: str) -> str:
     return f"{MANAGED}/{_segment(org_id)}/{_segment(subscription)}.json"
 
 
-def attempt_folder(claim: int) -> str:
-    return f"{ATTEMPTS}/{claim:04d}"
+def attempt_folder(lease: int) -> str:
+    return f"{ATTEMPTS}/{lease:04d}"
 
 
 def part_name(first_ordinal: int) -> str:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from upath import UPath
 
-BEAT_SECONDS = 10.0
+HEARTBEAT_SECONDS = 10.0
 """Seconds between two lease heartbeats, each one small write, to keep object stores cheap."""
 
 LEASE_SECONDS = 30.0
@@ -37,14 +37,14 @@ _held: set[str] = set()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Holder:
+class LeaseHolder:
     """Process that holds a lease.
 
     :param host: for people; two machines may have the same name.
     :param pid_space: the space in which `pid` is unique: this boot of this kernel, this PID
         namespace (a container has its own).
     :param process_start: distinguishes the process from a later one with the same pid.
-    :param claimed_at: ISO-8601, UTC, by the holder's clock; for people.
+    :param leased_at: ISO-8601, UTC, by the holder's clock; for people.
     :param run: the task of Airflow that the process runs.
     :param token: random; identifies this lease.
     """
@@ -53,19 +53,19 @@ class Holder:
     pid: int
     pid_space: str
     process_start: str
-    claimed_at: str
+    leased_at: str
     run: Run = field(default_factory=Run)
     token: str = field(default_factory=lambda: secrets.token_hex(8))
 
     @classmethod
-    def here(cls, run: Run, claimed_at: str) -> Holder:
+    def here(cls, run: Run, leased_at: str) -> LeaseHolder:
         """Return the holder for the current process."""
         return cls(
             host=socket.gethostname(),
             pid=os.getpid(),
             pid_space=pid_space(),
             process_start=process_start(os.getpid()) or "",
-            claimed_at=claimed_at,
+            leased_at=leased_at,
             run=run,
         )
 
@@ -73,7 +73,7 @@ class Holder:
         return json.dumps(asdict(self), indent=1)
 
     @classmethod
-    def from_json(cls, text: str) -> Holder:
+    def from_json(cls, text: str) -> LeaseHolder:
         """Parse a lease file; an unreadable one gives an unknown holder.
 
         Then only the lease heartbeat shows whether the holder is alive.
@@ -87,7 +87,7 @@ class Holder:
                 pid=0,
                 pid_space="",
                 process_start="",
-                claimed_at="",
+                leased_at="",
                 token="",
             )
 
@@ -101,11 +101,11 @@ class Holder:
             else ""
         )
         return f"{task}process {self.pid} on {self.host}" + (
-            f", since {self.claimed_at}" if self.claimed_at else ""
+            f", since {self.leased_at}" if self.leased_at else ""
         )
 
 
-class Verdict(enum.Enum):
+class LeaseState(enum.Enum):
     """State of a lease, as an observer sees it."""
 
     FREE = "released"
@@ -115,38 +115,38 @@ class Verdict(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sighting:
+class LeaseSighting:
     """Observation of a lease.
 
     :param released: its holder has released it.
     :param process_alive: whether the holder's process runs; None if this process cannot know.
-    :param first_beat: content of the lease heartbeat at the first look; None if there was none.
-    :param last_beat: content of the lease heartbeat at the last look; None if there was none.
+    :param first_heartbeat: content of the heartbeat at the first look; None if there was none.
+    :param last_heartbeat: content of the lease heartbeat at the last look; None if there was none.
     :param watched_seconds: between the two looks, by the observer's monotonic clock.
     """
 
     released: bool
     process_alive: bool | None
-    first_beat: str | None = None
-    last_beat: str | None = None
+    first_heartbeat: str | None = None
+    last_heartbeat: str | None = None
     watched_seconds: float = 0.0
 
 
-def judge(seen: Sighting, lease_seconds: float = LEASE_SECONDS) -> Verdict:
+def judge(seen: LeaseSighting, lease_seconds: float = LEASE_SECONDS) -> LeaseState:
     """Return the state of a lease.
 
     No two machines' clocks are compared: a heartbeat counts if it *changes* while it is watched.
     """
     if seen.released:
-        return Verdict.FREE
+        return LeaseState.FREE
     if seen.process_alive is not None:
-        return Verdict.ALIVE if seen.process_alive else Verdict.DEAD
-    if seen.last_beat != seen.first_beat:
-        return Verdict.ALIVE
-    return Verdict.DEAD if seen.watched_seconds >= lease_seconds else Verdict.WATCH
+        return LeaseState.ALIVE if seen.process_alive else LeaseState.DEAD
+    if seen.last_heartbeat != seen.first_heartbeat:
+        return LeaseState.ALIVE
+    return LeaseState.DEAD if seen.watched_seconds >= lease_seconds else LeaseState.WATCH
 
 
-def is_alive(holder: Holder) -> bool | None:
+def is_alive(holder: LeaseHolder) -> bool | None:
     """Return whether the holder's process still has the lease; None if this process cannot know."""
     if not holder.pid_space or holder.pid_space != pid_space():
         return None
@@ -163,11 +163,11 @@ def pause(seconds: float) -> None:
     PAUSE.get()(seconds)
 
 
-def remember(holder: Holder) -> None:
+def remember(holder: LeaseHolder) -> None:
     _held.add(holder.token)
 
 
-def forget(holder: Holder) -> None:
+def forget(holder: LeaseHolder) -> None:
     _held.discard(holder.token)
 
 

@@ -1,10 +1,10 @@
 """Leases: one task at a time works on a batch. Leases are numbered, and the highest one holds.
 
-    claims/0001.json   the holder; created exclusively
-    claims/0001.beat   lease heartbeat: a counter and the number of received events
-    claims/0001.done   release by the holder of this token, with the final number of events
+    leases/0001.json        the holder; created exclusively
+    leases/0001.heartbeat   lease heartbeat: a counter and the number of received events
+    leases/0001.released    release by the holder of this token, with the final number of events
 
-1. A lease is not a lock. A holder calls `Claim.check` before everything that cannot be undone
+1. A lease is not a lock. A holder calls `Lease.check` before everything that cannot be undone
    (manifest, landing, commit). A holder that was taken for dead finds a higher number there and
    gives way.
 2. A holder whose last heartbeat is older than the lease renews it first. If it cannot, it stops,
@@ -23,76 +23,82 @@ from typing import TYPE_CHECKING, Self
 
 from airflow_provider_sfevents.exceptions import LeaseGoneError, LeaseHeldError, StagingError
 from airflow_provider_sfevents.staging import layout, lease_holder
-from airflow_provider_sfevents.staging.lease_holder import Holder, Sighting, Verdict, judge
+from airflow_provider_sfevents.staging.lease_holder import (
+    LeaseHolder,
+    LeaseSighting,
+    LeaseState,
+    judge,
+)
 from airflow_provider_sfevents.staging.storage import durable_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
 
     from upath import UPath
 
 log = logging.getLogger(__name__)
 
-KEPT_CLAIMS = 5
+KEPT_LEASES = 5
 """Old leases that are kept for people; a quiet topic's batch may have a new one every hour."""
 
-_CLAIM = re.compile(r"(\d+)\.json")
+_LEASE = re.compile(r"(\d+)\.json")
 _LEFTOVER = re.compile(r"\.(\d+)\.")
 _RECEIVED = re.compile(rb".* (\d+) received\n")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class LeaseTiming:
     """Timing of a lease, and its clock.
 
-    :param beat_seconds: between two heartbeats, and between two looks at another lease.
+    :param heartbeat_seconds: between two heartbeats, and between two looks at another lease.
     :param lease_seconds: time without a heartbeat after which a holder is taken for dead.
     """
 
-    beat_seconds: float = lease_holder.BEAT_SECONDS
+    heartbeat_seconds: float = lease_holder.HEARTBEAT_SECONDS
     lease_seconds: float = lease_holder.LEASE_SECONDS
     monotonic: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = lease_holder.pause
 
 
-_PATIENCE = Patience()
+_PATIENCE = LeaseTiming()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Glance:
+class LeaseObservation:
     """One of several observations of a lease, for observers that do other work in between.
 
-    :param beat: its last heartbeat; None if there was none.
+    :param heartbeat: its last heartbeat; None if there was none.
     :param since: time at which this heartbeat was first seen, by the observer's monotonic clock.
     """
 
     number: int
-    holder: Holder
-    beat: str | None
+    holder: LeaseHolder
+    heartbeat: str | None
     since: float
-    verdict: Verdict
+    verdict: LeaseState
 
     @property
     def may_be_alive(self) -> bool:
-        return self.verdict in (Verdict.ALIVE, Verdict.WATCH)
+        return self.verdict in (LeaseState.ALIVE, LeaseState.WATCH)
 
 
-class Claim:
+class Lease:
     """Lease of a batch, for `with`; held until `release` or until another process takes it over."""
 
-    def __init__(self, folder: UPath, number: int, holder: Holder, patience: Patience) -> None:
+    def __init__(
+        self, folder: UPath, number: int, holder: LeaseHolder, patience: LeaseTiming
+    ) -> None:
         self.folder = folder
         self.number = number
         self.holder = holder
         self._patience = patience
-        self._beat_seconds = patience.beat_seconds
+        self._heartbeat_seconds = patience.heartbeat_seconds
         self._renewed_at = patience.monotonic()
         self._count = 0
         self._received = 0
         self._stop = threading.Event()
-        self._beats = threading.Thread(
-            target=self._beat, name=f"sfevents-claim-{number}", daemon=True
+        self._heartbeats = threading.Thread(
+            target=self._heartbeat, name=f"sfevents-lease-{number}", daemon=True
         )
 
     def check(self) -> None:
@@ -105,7 +111,7 @@ class Claim:
         """
         if self._patience.monotonic() - self._renewed_at > self._patience.lease_seconds:
             self._renew()
-        numbers = claim_numbers(self.folder)
+        numbers = lease_numbers(self.folder)
         if numbers and numbers[-1] > self.number:
             holder = _read_holder(self.folder, numbers[-1])
             raise LeaseHeldError(
@@ -129,11 +135,11 @@ class Claim:
         if self._stop.is_set():
             return
         self._stop.set()
-        self._beats.join(timeout=self._beat_seconds)
+        self._heartbeats.join(timeout=self._heartbeat_seconds)
         try:
             if self._is_ours():  # otherwise the staging area was emptied, and nothing belongs there
                 said = _released(self.holder, f"in good order, {self._received} received")
-                durable_files.replace(_file(self.folder, self.number, "done"), said)
+                durable_files.replace(_file(self.folder, self.number, "released"), said)
         except StagingError as error:
             log.warning(
                 "Lease %d of batch %s could not be released: %s", self.number, self.folder, error
@@ -143,41 +149,36 @@ class Claim:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.release()
 
     def show_life(self) -> None:
         """Start the heartbeat; `take` calls this."""
-        self._try_to_beat()
-        self._beats.start()
+        self._try_to_heartbeat()
+        self._heartbeats.start()
 
-    def _beat(self) -> None:
-        while not self._stop.wait(self._beat_seconds):
-            self._try_to_beat()
+    def _heartbeat(self) -> None:
+        while not self._stop.wait(self._heartbeat_seconds):
+            self._try_to_heartbeat()
 
-    def _try_to_beat(self) -> None:
+    def _try_to_heartbeat(self) -> None:
         try:
-            self._write_beat()
+            self._write_heartbeat()
         except StagingError as error:  # one missed heartbeat is harmless; `check` finds more
             log.warning("No heartbeat of lease %d, batch %s: %s", self.number, self.folder, error)
 
-    def _write_beat(self) -> None:
+    def _write_heartbeat(self) -> None:
         if self._count and not self._is_ours():  # a removed folder must not come back empty
             return
-        said = f"{self._count} beats, {self._received} received\n".encode()
-        durable_files.replace(_file(self.folder, self.number, "beat"), said, durable=False)
+        said = f"{self._count} heartbeats, {self._received} received\n".encode()
+        durable_files.replace(_file(self.folder, self.number, "heartbeat"), said, durable=False)
         self._count += 1
         self._renewed_at = self._patience.monotonic()
 
     def _renew(self) -> None:
         """:raises StagingError: no heartbeat can be written, and the lease has run out."""
         try:
-            self._write_beat()
+            self._write_heartbeat()
         except StagingError as error:
             raise StagingError(
                 f"Lease {self.number} of batch {self.folder} could not be renewed for "
@@ -191,7 +192,7 @@ class Claim:
         return _read_holder(self.folder, self.number).token == self.holder.token
 
 
-def take(folder: UPath, holder: Holder, patience: Patience | None = None) -> Claim:
+def take(folder: UPath, holder: LeaseHolder, patience: LeaseTiming | None = None) -> Lease:
     """Take the lease of a batch, if need be from a holder that is gone.
 
     Blocks up to `lease_seconds` to watch an unreleased lease of another machine; not for an event
@@ -200,35 +201,34 @@ def take(folder: UPath, holder: Holder, patience: Patience | None = None) -> Cla
     :raises LeaseHeldError: another holder is alive.
     :raises StagingError: the store does not answer.
     """
-    patience = patience or Patience()
+    patience = patience or LeaseTiming()
     lease_holder.remember(holder)
     try:
         number = _create(folder, holder, patience)
-        claim = Claim(folder, number, holder, patience)
-        claim.show_life()
+        lease = Lease(folder, number, holder, patience)
+        lease.show_life()
     except BaseException:  # Airflow's timeout is no Exception
         lease_holder.forget(holder)
         raise
     _remove_old(folder, number)
-    return claim
+    return lease
 
 
 def may_be_held(folder: UPath) -> bool:
     """Return whether a task may be at work on a batch; answers at once, and in doubt with True."""
-    numbers = claim_numbers(folder)
-    if not numbers:
-        return False
-    seen = _look(folder, numbers[-1], _read_holder(folder, numbers[-1]))
-    return judge(seen) in (Verdict.ALIVE, Verdict.WATCH)
+    found = seen(folder)
+    return found is not None and found[2] in (LeaseState.ALIVE, LeaseState.WATCH)
 
 
-def holder_of(folder: UPath) -> tuple[int, Holder] | None:
+def holder_of(folder: UPath) -> tuple[int, LeaseHolder] | None:
     """Return number and holder of the current lease, dead or alive; None if there never was one."""
-    numbers = claim_numbers(folder)
+    numbers = lease_numbers(folder)
     return (numbers[-1], _read_holder(folder, numbers[-1])) if numbers else None
 
 
-def seen(folder: UPath, patience: Patience | None = None) -> tuple[int, Holder, Verdict] | None:
+def seen(
+    folder: UPath, patience: LeaseTiming | None = None
+) -> tuple[int, LeaseHolder, LeaseState] | None:
     """Return number, holder and state of the current lease; None if there never was one.
 
     :param patience: watch another machine's lease as `take` does; None: look once, and the state of
@@ -247,8 +247,8 @@ def seen(folder: UPath, patience: Patience | None = None) -> tuple[int, Holder, 
 
 
 def glance(
-    folder: UPath, before: Glance | None = None, patience: Patience = _PATIENCE
-) -> Glance | None:
+    folder: UPath, before: LeaseObservation | None = None, patience: LeaseTiming = _PATIENCE
+) -> LeaseObservation | None:
     """Look once at the current lease; answers at once. None if there never was one.
 
     :param before: the previous look. Only several looks show if a holder on another machine lives.
@@ -260,15 +260,15 @@ def glance(
     now = patience.monotonic()
     known = before if before and (before.number, before.holder) == found else None
     seen = (
-        _look(folder, number, holder, known.beat, now - known.since)
+        _look(folder, number, holder, known.heartbeat, now - known.since)
         if known
         else _look(folder, number, holder)
     )
-    return Glance(
+    return LeaseObservation(
         number=number,
         holder=holder,
-        beat=seen.last_beat,
-        since=known.since if known and known.beat == seen.last_beat else now,
+        heartbeat=seen.last_heartbeat,
+        since=known.since if known and known.heartbeat == seen.last_heartbeat else now,
         verdict=judge(seen, patience.lease_seconds),
     )
 
@@ -279,28 +279,29 @@ def let_go(folder: UPath, number: int) -> None:
     :raises StagingError: the store does not answer.
     """
     said = _released(_read_holder(folder, number), "by hand")
-    durable_files.replace(_file(folder, number, "done"), said)
+    durable_files.replace(_file(folder, number, "released"), said)
 
 
-def claim_numbers(folder: UPath) -> list[int]:
+def lease_numbers(folder: UPath) -> list[int]:
     """Return the numbers of the leases of a batch, ascending."""
-    found = (_CLAIM.fullmatch(name) for name in durable_files.names(folder / layout.CLAIMS))
+    found = (_LEASE.fullmatch(name) for name in durable_files.names(folder / layout.LEASES))
     return sorted(int(match[1]) for match in found if match)
 
 
 def received(folder: UPath) -> dict[int, int]:
     """Return the number of events that each lease's holder reported last, by lease."""
     found = {}
-    for number in claim_numbers(folder):
+    for number in lease_numbers(folder):
         said = (
-            durable_files.read(_file(folder, number, suffix)) or b"" for suffix in ("beat", "done")
+            durable_files.read(_file(folder, number, suffix)) or b""
+            for suffix in ("heartbeat", "released")
         )
         if counts := [int(match[1]) for match in map(_RECEIVED.fullmatch, said) if match]:
             found[number] = max(counts)
     return found
 
 
-def _create(folder: UPath, holder: Holder, patience: Patience) -> int:
+def _create(folder: UPath, holder: LeaseHolder, patience: LeaseTiming) -> int:
     """Create a lease and return its number."""
     record = holder.to_json().encode()
     while True:
@@ -308,39 +309,39 @@ def _create(folder: UPath, holder: Holder, patience: Patience) -> int:
         # Another process may be faster; or so much faster that its lease was removed as an old one.
         if (
             durable_files.create_once(_file(folder, number, "json"), record)
-            and claim_numbers(folder)[-1] == number
+            and lease_numbers(folder)[-1] == number
         ):
             return number
 
 
-def _next_number(folder: UPath, patience: Patience) -> int:
+def _next_number(folder: UPath, patience: LeaseTiming) -> int:
     """:raises LeaseHeldError: the holder of the highest lease is alive."""
-    numbers = claim_numbers(folder)
+    numbers = lease_numbers(folder)
     if not numbers:
         return 1
     holder = _read_holder(folder, numbers[-1])
     verdict = _watch(folder, numbers[-1], holder, patience)
-    if verdict is Verdict.ALIVE:
+    if verdict is LeaseState.ALIVE:
         raise LeaseHeldError(
             f"Batch {folder} is held by {holder.describe()} (lease {numbers[-1]}). This task gives "
             "way; it has fetched nothing. Let the other task finish, or end it and try again"
-            f"{lease_holder.release_of(folder)}; `max_active_runs=1` keeps runs of one DAG apart, and "
-            "two DAGs on one topic each need a `consumer` of their own."
+            f"{lease_holder.release_of(folder)}; `max_active_runs=1` keeps runs of one DAG apart, "
+            "and two DAGs on one topic each need a `consumer` of their own."
         )
-    if verdict is Verdict.DEAD:
+    if verdict is LeaseState.DEAD:
         log.warning(
             "Batch %s was held by %s, which is gone; taking it over.", folder, holder.describe()
         )
     return numbers[-1] + 1
 
 
-def _watch(folder: UPath, number: int, holder: Holder, patience: Patience) -> Verdict:
+def _watch(folder: UPath, number: int, holder: LeaseHolder, patience: LeaseTiming) -> LeaseState:
     begun = patience.monotonic()
     first = seen = _look(folder, number, holder)
-    while (verdict := judge(seen, patience.lease_seconds)) is Verdict.WATCH:
+    while (verdict := judge(seen, patience.lease_seconds)) is LeaseState.WATCH:
         log.info("Batch %s is held by %s; watching its heartbeat.", folder, holder.describe())
-        patience.sleep(min(patience.beat_seconds, patience.lease_seconds) / 2)
-        seen = _look(folder, number, holder, first.first_beat, patience.monotonic() - begun)
+        patience.sleep(min(patience.heartbeat_seconds, patience.lease_seconds) / 2)
+        seen = _look(folder, number, holder, first.first_heartbeat, patience.monotonic() - begun)
     return verdict
 
 
@@ -350,31 +351,31 @@ _FIRST_LOOK = "\0"
 def _look(
     folder: UPath,
     number: int,
-    holder: Holder,
-    first_beat: str | None = _FIRST_LOOK,
+    holder: LeaseHolder,
+    first_heartbeat: str | None = _FIRST_LOOK,
     watched_seconds: float = 0.0,
-) -> Sighting:
-    beat = durable_files.read(_file(folder, number, "beat"))
-    last_beat = None if beat is None else beat.decode(errors="replace")
-    return Sighting(
-        released=_is_release(durable_files.read(_file(folder, number, "done")), holder),
+) -> LeaseSighting:
+    heartbeat = durable_files.read(_file(folder, number, "heartbeat"))
+    last_heartbeat = None if heartbeat is None else heartbeat.decode(errors="replace")
+    return LeaseSighting(
+        released=_is_release(durable_files.read(_file(folder, number, "released")), holder),
         process_alive=lease_holder.is_alive(holder),
-        first_beat=last_beat if first_beat == _FIRST_LOOK else first_beat,
-        last_beat=last_beat,
+        first_heartbeat=last_heartbeat if first_heartbeat == _FIRST_LOOK else first_heartbeat,
+        last_heartbeat=last_heartbeat,
         watched_seconds=watched_seconds,
     )
 
 
-def _read_holder(folder: UPath, number: int) -> Holder:
+def _read_holder(folder: UPath, number: int) -> LeaseHolder:
     data = durable_files.read(_file(folder, number, "json"))
-    return Holder.from_json((data or b"").decode(errors="replace"))
+    return LeaseHolder.from_json((data or b"").decode(errors="replace"))
 
 
-def _released(holder: Holder, how: str) -> bytes:
+def _released(holder: LeaseHolder, how: str) -> bytes:
     return f"{holder.token} released {how}\n".encode()
 
 
-def _is_release(done: bytes | None, holder: Holder) -> bool:
+def _is_release(done: bytes | None, holder: LeaseHolder) -> bool:
     """Return whether this lease was released, not one of the same number in an emptied area."""
     return done is not None and done.decode(errors="replace").split(" ")[0] == holder.token
 
@@ -382,14 +383,14 @@ def _is_release(done: bytes | None, holder: Holder) -> bool:
 def _remove_old(folder: UPath, number: int) -> None:
     """Remove old leases (the `json` file last: without it the rest means nothing) and leftovers."""
     with suppress(StagingError):
-        for one in [one for one in claim_numbers(folder) if one <= number - KEPT_CLAIMS]:
-            for suffix in ("beat", "done", "json"):
+        for one in [one for one in lease_numbers(folder) if one <= number - KEPT_LEASES]:
+            for suffix in ("heartbeat", "released", "json"):
                 durable_files.remove(_file(folder, one, suffix))
-        for name in filter(durable_files.is_leftover, durable_files.names(folder / layout.CLAIMS)):
+        for name in filter(durable_files.is_leftover, durable_files.names(folder / layout.LEASES)):
             begun = _LEFTOVER.match(name)
             if begun and int(begun[1]) < number:  # a process that creates this very number is alive
-                durable_files.remove(folder / layout.CLAIMS / name)
+                durable_files.remove(folder / layout.LEASES / name)
 
 
 def _file(folder: UPath, number: int, suffix: str) -> UPath:
-    return folder / layout.CLAIMS / f"{number:04d}.{suffix}"
+    return folder / layout.LEASES / f"{number:04d}.{suffix}"

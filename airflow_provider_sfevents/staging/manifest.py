@@ -92,7 +92,7 @@ class LossWindow:
 class Manifest:
     """A staged batch.
 
-    :param sequence: the batch number.
+    :param batch_number: the batch number.
     :param position_start: the replay point of the position that it was fetched for, as text.
     :param start: replay point that the first event follows: `position_start`, or the replay point
         after a loss window. One exception: an epoch that began at `latest` with an event includes
@@ -107,7 +107,7 @@ class Manifest:
     :param overlaps: the bus may deliver events again that have landed; landing must compare
         identities.
     :param losses: loss windows this batch begins with.
-    :param excess: extra deliveries, by cause (`staging.extra_deliveries`); each counts against the org's
+    :param extra_deliveries: by cause (`staging.extra_deliveries`); each counts against the org's
         allowance.
     """
 
@@ -116,7 +116,7 @@ class Manifest:
     topic: str
     consumer: str
     epoch: str
-    sequence: int
+    batch_number: int
     batch_id: str
     position_start: str
     start: str
@@ -132,13 +132,10 @@ class Manifest:
     last_event_at: str = ""
     overlaps: bool = False
     losses: tuple[LossWindow, ...] = ()
-    excess: dict[str, int] = field(default_factory=dict)
+    extra_deliveries: dict[str, int] = field(default_factory=dict)
 
     def to_json(self) -> str:
-        said = asdict(self)
-        if not self.excess:  # keep the manifest readable for releases without this key
-            del said["excess"]
-        return json.dumps({"version": VERSION, **said}, indent=1)
+        return json.dumps({"version": VERSION, **asdict(self)}, indent=1)
 
     @classmethod
     def from_json(cls, text: str, where: str) -> Manifest:

@@ -14,7 +14,7 @@ Mark = TypeVar("Mark")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Anchor:
+class KeepalivePoint:
     """Keepalive point: the last keepalive's replay id, newer than the last event of a silent topic.
 
     It counts only while the position has this epoch and batch number, and while the next batch
@@ -29,7 +29,7 @@ class Anchor:
     """
 
     epoch: str
-    sequence: int
+    batch_number: int
     replay_id: str
     seen_at: str
     after: str
@@ -38,12 +38,14 @@ class Anchor:
         return json.dumps(asdict(self))
 
     @classmethod
-    def from_json(cls, text: str) -> Anchor:
+    def from_json(cls, text: str) -> KeepalivePoint:
         """Parse the text of the sidecar file.
 
         :raises ValueError: the text is no keepalive point.
         """
-        return _strict(cls, text, epoch=str, sequence=int, replay_id=str, seen_at=str, after=str)
+        return _strict(
+            cls, text, epoch=str, batch_number=int, replay_id=str, seen_at=str, after=str
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

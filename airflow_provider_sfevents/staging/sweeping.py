@@ -22,7 +22,7 @@ class BatchState:
     """
 
     epoch: str
-    sequence: int
+    batch_number: int
     staged: bool
     landed: bool
     held: bool
@@ -47,6 +47,6 @@ def to_sweep(
         batch
         for batch in old
         if not batch.held
-        and (batch.epoch, batch.sequence) != newest_receipt
+        and (batch.epoch, batch.batch_number) != newest_receipt
         and (batch.landed or (not batch.staged and batch.epoch != newest_epoch))
     ]

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.triggers.base import BaseEventTrigger, BaseTrigger, TriggerEvent
 from typing_extensions import override
 
-from airflow_provider_sfevents.batches.next_batch import Coming
+from airflow_provider_sfevents.batches.next_batch import NextBatch
 from airflow_provider_sfevents.batches.outcome import BatchRequest
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import (
@@ -38,13 +38,13 @@ from airflow_provider_sfevents.staging.area import StagingArea
 from airflow_provider_sfevents.staging.manifest import Run
 from airflow_provider_sfevents.triggers.arguments import check_watch
 from airflow_provider_sfevents.waiting import trigger_wait, watch_rules
-from airflow_provider_sfevents.waiting.watch_environment import Surroundings
+from airflow_provider_sfevents.waiting.watch_environment import WatcherEnvironment
 from airflow_provider_sfevents.waiting.watcher import Watcher
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from airflow_provider_sfevents.waiting.wait_result import Heard
+    from airflow_provider_sfevents.waiting.wait_result import WaitResult
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ class SfEventsTrigger(BaseTrigger):
     the batch), `timeout`, `refused` (the bus does not know the replay id) or `error`. An event that
     is lost, or sent twice, does no harm: the sensor reads the staged files.
 
-    :param coming: the batch, as `Coming.to_dict` returns it.
+    :param next_batch: the batch, as `NextBatch.to_dict` returns it.
     :param conn_id: connection of type `sfevents`; these arguments hold no secret.
     :param staging: URL of the staging area, as given to the sensor.
     :param min_events: number of events to wait for.
@@ -69,7 +69,7 @@ class SfEventsTrigger(BaseTrigger):
     def __init__(
         self,
         *,
-        coming: dict[str, Any],
+        next_batch: dict[str, Any],
         conn_id: str,
         staging: str | None,
         min_events: int,
@@ -78,7 +78,7 @@ class SfEventsTrigger(BaseTrigger):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.coming = coming
+        self.next_batch = next_batch
         self.conn_id = conn_id
         self.staging = staging
         self.min_events = min_events
@@ -88,7 +88,7 @@ class SfEventsTrigger(BaseTrigger):
     @override
     def serialize(self) -> tuple[str, dict[str, Any]]:
         return f"{__name__}.{type(self).__name__}", {
-            "coming": self.coming,
+            "next_batch": self.next_batch,
             "conn_id": self.conn_id,
             "staging": self.staging,
             "min_events": self.min_events,
@@ -104,7 +104,7 @@ class SfEventsTrigger(BaseTrigger):
         patience = asyncio.timeout(self._left())
         try:
             async with patience:
-                heard = await self._hear()
+                waited = await self._hear()
         except TimeoutError:
             if not patience.expired():
                 raise
@@ -114,27 +114,27 @@ class SfEventsTrigger(BaseTrigger):
         except SfEventsError as error:
             retry = not isinstance(error, NEVER_RETRIED)
             return {"status": "error", "message": str(error), "retry": retry}
-        enough = heard.events >= self.min_events
-        return {"status": "pending" if enough else "look_again", "heard": asdict(heard)}
+        enough = waited.events >= self.min_events
+        return {"status": "pending" if enough else "look_again", "waited": asdict(waited)}
 
     def _left(self) -> float:
         return max(0.0, (datetime.fromisoformat(self.until) - datetime.now(UTC)).total_seconds())
 
-    async def _hear(self) -> Heard:
+    async def _hear(self) -> WaitResult:
         """Return the result of the wait; failures of network or service are retried."""
-        coming = Coming.from_dict(self.coming)
+        next_batch = NextBatch.from_dict(self.next_batch)
         log.info(
             "Waiting for %s on %s after %s (batch %s), until %s.",
             counted(self.min_events, "event"),
-            coming.topic,
-            coming.start,
-            coming.batch_id,
+            next_batch.topic,
+            next_batch.start,
+            next_batch.batch_id,
             self.until,
         )
         tries = 0
         while True:
             try:
-                return await self._wait(coming)
+                return await self._wait(next_batch)
             except QuotaExceededError:
                 raise
             except TransportError as error:
@@ -143,12 +143,12 @@ class SfEventsTrigger(BaseTrigger):
                 log.warning("The wait failed; trying again in %.0f s: %s", pause, error)
                 await asyncio.sleep(pause)
 
-    async def _wait(self, coming: Coming) -> Heard:
+    async def _wait(self, next_batch: NextBatch) -> WaitResult:
         settings = await asyncio.to_thread(SfEventsHook(self.conn_id).settings)
         area = StagingArea(await asyncio.to_thread(staging_root, self.staging))
         async with shared_client(settings) as client:
             return await trigger_wait.wait(
-                coming, self.min_events, client, area, run=Run(**self.run_of)
+                next_batch, self.min_events, client, area, run=Run(**self.run_of)
             )
 
 
@@ -163,7 +163,7 @@ class SfEventsWatchTrigger(BaseEventTrigger):
     A problem that a person must fix (login, topic, replay id, position) is announced, too, with 0
     events, so that a run fails and shows it.
 
-    Payload: `{topic, consumer, batch_id, sequence, events, staged}`, and `trouble` if there is a
+    Payload: `{topic, consumer, batch_id, batch_number, events, staged}`, and `trouble` if there is a
     problem.
 
     :param topic: topic to watch, such as `/event/Order__e`.
@@ -272,8 +272,8 @@ class SfEventsWatchTrigger(BaseEventTrigger):
             "allow_latest_recovery": self.allow_latest_recovery,
         }
 
-    def _around(self) -> Surroundings:
-        return Surroundings(
+    def _around(self) -> WatcherEnvironment:
+        return WatcherEnvironment(
             settings=SfEventsHook(self.conn_id).settings,
             area=lambda: StagingArea(staging_root(self.staging)),
             store=lambda org_id: open_store(

@@ -1,4 +1,4 @@
-"""A wait: subscribe after what is known of the coming batch, and stage the events as part of it.
+"""A wait: subscribe after what is known of the next batch, and stage the events as part of it.
 
 1. A wait without events holds no lease: a thousand lease heartbeats would cost too much, and a
    fetching task must not be kept out. The wait takes the lease when the first event has come, and
@@ -33,16 +33,16 @@ from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import LeaseHeldError, ReplayIdRefusedError, StagingError
 from airflow_provider_sfevents.positions.record import EVENT, KEEPALIVE
 from airflow_provider_sfevents.replay_point import LATEST
-from airflow_provider_sfevents.waiting.wait_result import HELD, MAX_WAIT, MOVED, STOPPED, Heard
+from airflow_provider_sfevents.waiting.wait_result import HELD, MAX_WAIT, MOVED, STOPPED, WaitResult
 from airflow_provider_sfevents.waiting.waited_batch import (
     KEEPALIVE_SECONDS,
-    WaitsBatch,
+    WaitedBatch,
     until_wanted,
     whole,
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_sfevents.batches.next_batch import Coming
+    from airflow_provider_sfevents.batches.next_batch import NextBatch
     from airflow_provider_sfevents.batches.position.position_writes import Pin
     from airflow_provider_sfevents.positions.stores import PositionStore
     from airflow_provider_sfevents.pubsub.bounds import Bounds
@@ -57,8 +57,8 @@ log = logging.getLogger(__name__)
 
 
 async def listen(
-    coming: Coming,
-    plan: recovery.Commit | recovery.Adopt | recovery.Fetch,
+    next_batch: NextBatch,
+    plan: recovery.CommitPlan | recovery.ReusePlan | recovery.FetchPlan,
     client: PubSubClient,
     area: StagingArea,
     bounds: Bounds,
@@ -70,14 +70,14 @@ async def listen(
     max_wait: float | None = None,
     until_enough: bool = False,
     unstaged: str = "",
-) -> Heard:
-    """Wait once for events of the coming batch.
+) -> WaitResult:
+    """Wait once for events of the next batch.
 
     If the wait is cancelled, it first receives requested events that come at once, and closes the
     file.
 
     :param plan: of the batch; if the batch has a manifest, the wait ends without listening.
-    :param bounds: of the coming batch, including what is staged of it.
+    :param bounds: of the next batch, including what is staged of it.
     :param run: the waiting task; recorded in the lease for other processes.
     :param store: the position's; None if it cannot be written, as in the trigger of a deferred
         sensor.
@@ -92,17 +92,17 @@ async def listen(
     :raises ReplayIdRefusedError: the bus does not know the replay id to continue from.
     :raises SfEventsError: of other kinds, as `PubSubClient.fetch` does.
     """
-    if not isinstance(plan, recovery.Fetch):
-        return whole(coming, plan)
+    if not isinstance(plan, recovery.FetchPlan):
+        return whole(next_batch, plan)
     if plan.subscribe_at == LATEST and pin is None:
-        return Heard(batch_id=coming.batch_id, ended_by=MOVED)
+        return WaitResult(batch_id=next_batch.batch_id, ended_by=MOVED)
     while True:
-        batch = WaitsBatch(coming, area, run, store, pin)
+        batch = WaitedBatch(next_batch, area, run, store, pin)
         wait = _Wait(batch, plan, bounds, max_wait, until_enough, unstaged)
         try:
             return await wait.run(client, stop)
         except ReplayIdRefusedError as refused:
-            older = replay_fallback.without_anchor(plan, refused)
+            older = replay_fallback.without_keepalive_point(plan, refused)
             if older is None:
                 raise
             plan = older
@@ -113,15 +113,15 @@ class _Wait:
 
     def __init__(
         self,
-        batch: WaitsBatch,
-        plan: recovery.Fetch,
+        batch: WaitedBatch,
+        plan: recovery.FetchPlan,
         bounds: Bounds,
         max_wait: float | None,
         until_enough: bool,
         unstaged: str,
     ) -> None:
         self._batch = batch
-        self._topic = batch.coming.topic
+        self._topic = batch.next_batch.topic
         self._plan = plan
         self._bounds = bounds
         self._max_wait = max_wait
@@ -138,7 +138,7 @@ class _Wait:
         self._keepalive_due_at = 0.0
         self._resume_after = ""
 
-    async def run(self, client: PubSubClient, stop: asyncio.Event | None) -> Heard:
+    async def run(self, client: PubSubClient, stop: asyncio.Event | None) -> WaitResult:
         work = asyncio.create_task(self._work(client))
         link = asyncio.ensure_future(stop.wait()) if stop is not None else None
         if link is not None:
@@ -153,7 +153,7 @@ class _Wait:
             if link is not None:
                 link.cancel()
 
-    async def _work(self, client: PubSubClient) -> Heard:
+    async def _work(self, client: PubSubClient) -> WaitResult:
         result = None
         try:
             await asyncio.to_thread(self._batch.learn_staging_id)
@@ -163,23 +163,23 @@ class _Wait:
                 result = await self._fetch(client)
         finally:
             await self._let_go()
-        steps.reached(steps.HEARD, self._batch.coming.batch_id)
-        return self._heard(result)
+        steps.reached(steps.WAITED, self._batch.next_batch.batch_id)
+        return self._wait_result(result)
 
     async def _fetch(self, client: PubSubClient) -> FetchResult:
-        coming = self._batch.coming
+        next_batch = self._batch.next_batch
         log.info(
             "Waiting for events on %s after %s (batch %s, %s so far).",
             self._topic,
             self._plan.subscribe_at,
-            coming.batch_id,
+            next_batch.batch_id,
             counted(self._plan.events, "event"),
         )
         source = open_source(
-            client, coming, self._plan, self._batch.topic_folder, self._batch.staging_id
+            client, next_batch, self._plan, self._batch.topic_folder, self._batch.staging_id
         )
         async with source as self._source:
-            aside = asyncio.create_task(self._step_aside()) if coming.managed else None
+            aside = asyncio.create_task(self._step_aside()) if next_batch.managed else None
             try:
                 result = await self._source.fetch(
                     self._plan.subscribe_at,
@@ -214,7 +214,7 @@ class _Wait:
             self._end(self._batch.elsewhere.ended_by)
 
     async def _receive(self, delivery: Delivery) -> None:
-        steps.reached(steps.DELIVERED, self._batch.coming.batch_id)
+        steps.reached(steps.DELIVERED, self._batch.next_batch.batch_id)
         pins = not self._batch.is_pinned
         if self._is_quiet:
             self._is_quiet, self._resume_after = False, ""
@@ -257,9 +257,11 @@ class _Wait:
     async def _pin(self, replay_id: str, by: str) -> None:
         try:
             start = await asyncio.to_thread(self._batch.pin, replay_id, by)
-        except LeaseHeldError as claimed:
-            log.info("This wait gives way: %s", claimed)
-            self._batch.elsewhere = Heard(batch_id=self._batch.coming.batch_id, ended_by=MOVED)
+        except LeaseHeldError as leased:
+            log.info("This wait gives way: %s", leased)
+            self._batch.elsewhere = WaitResult(
+                batch_id=self._batch.next_batch.batch_id, ended_by=MOVED
+            )
             self._end(MOVED)
             return
         self._plan = replace(self._plan, start=start)
@@ -313,7 +315,7 @@ class _Wait:
         except StagingError as error:
             self._not_staged(error)
         finally:
-            self._batch.claims_no_more = True
+            self._batch.takes_no_lease = True
             await self._batch.release()
         await asyncio.to_thread(self._batch.note_heard_twice, self._in_vain)
 
@@ -336,20 +338,20 @@ class _Wait:
             f"{error}"
         )
 
-    def _heard(self, result: FetchResult | None) -> Heard:
+    def _wait_result(self, result: FetchResult | None) -> WaitResult:
         if self._batch.elsewhere is not None:
             return self._batch.elsewhere
-        coming = self._batch.coming
+        next_batch = self._batch.next_batch
         if self._received and not self._unstaged:
             log.info(
                 "Staged %s of %s for batch %s.",
                 counted(self._received, "event"),
                 self._topic,
-                coming.batch_id,
+                next_batch.batch_id,
             )
         error = result.error if result else None
-        return Heard(
-            batch_id=coming.batch_id,
+        return WaitResult(
+            batch_id=next_batch.batch_id,
             events=self._plan.events + self._received,
             staged=not self._unstaged,
             staging_id=self._batch.staging_id,
@@ -359,7 +361,7 @@ class _Wait:
         )
 
 
-async def _to_the_end(work: asyncio.Task[Heard]) -> None:
+async def _to_the_end(work: asyncio.Task[WaitResult]) -> None:
     """Finish the wait after a cancellation.
 
     After a second cancellation it stops receiving, but still seals received events in the file.

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.batches import recovery, reruns
 from airflow_provider_sfevents.batches.event_source import SETUP_SECONDS, resolve_first_start
-from airflow_provider_sfevents.batches.next_batch import Coming
+from airflow_provider_sfevents.batches.next_batch import NextBatch
 from airflow_provider_sfevents.batches.position import (
     position_writes,
     replay_fallback,
@@ -41,8 +41,8 @@ from airflow_provider_sfevents.exceptions import (
 from airflow_provider_sfevents.positions import stores
 from airflow_provider_sfevents.pubsub.managed.managed_rules import SlotTakenError
 from airflow_provider_sfevents.replay_point import LATEST
-from airflow_provider_sfevents.staging.lease_holder import Holder
-from airflow_provider_sfevents.waiting.batch_status import settled_sight
+from airflow_provider_sfevents.staging.lease_holder import LeaseHolder
+from airflow_provider_sfevents.waiting.batch_status import settled_status
 from airflow_provider_sfevents.waiting.listen import listen
 from airflow_provider_sfevents.waiting.wait_result import GAVE_WAY, STOPPED
 
@@ -55,8 +55,8 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.pubsub.client import PubSubClient
     from airflow_provider_sfevents.staging.area import StagingArea, TopicFolder
     from airflow_provider_sfevents.staging.batch_folder import BatchFolder
-    from airflow_provider_sfevents.waiting.batch_status import Sight
-    from airflow_provider_sfevents.waiting.wait_result import Heard
+    from airflow_provider_sfevents.waiting.batch_status import BatchStatus
+    from airflow_provider_sfevents.waiting.wait_result import WaitResult
 
 log = logging.getLogger(__name__)
 
@@ -65,15 +65,15 @@ log = logging.getLogger(__name__)
 class Pending:
     """Events that are pending, as far as a worker knows.
 
-    :param coming: the batch after the position; None: a rerun has none, or another task is about to
-        begin the position.
+    :param next_batch: the batch after the position; None: a rerun has none, or another task is
+        about to begin the position.
     :param events: number of pending events.
     :param enough: they are enough to end the wait.
     :param staged: all of them are staged, in staging area `staging_id`.
     :param why: a sentence for users, if there is something to explain.
     """
 
-    coming: Coming | None
+    next_batch: NextBatch | None
     events: int
     enough: bool
     staged: bool = True
@@ -87,7 +87,7 @@ async def find(
     client: PubSubClient,
     area: StagingArea,
     open_store: Callable[[str], PositionStore],
-    told: Heard | None = None,
+    told: WaitResult | None = None,
 ) -> Pending:
     """Look at position and staging area, on a worker, without listening to the bus.
 
@@ -101,7 +101,7 @@ async def find(
     if isinstance(found, Pending):
         return found
     pending = _judged(found, min_events)
-    if told is None or told.batch_id != found.coming.batch_id or found.sight.held_by:
+    if told is None or told.batch_id != found.next_batch.batch_id or found.status.held_by:
         return pending
     await asyncio.to_thread(_record_told, request, found, told)
     return pending if pending.enough else _believed(pending, found, min_events, told)
@@ -129,22 +129,22 @@ async def poke(
     found = await _look(request, client, area, open_store)
     if isinstance(found, Pending):
         return found
-    pending, plan = _judged(found, min_events), found.sight.plan
-    if pending.enough or found.sight.held_by or not isinstance(plan, recovery.Fetch):
+    pending, plan = _judged(found, min_events), found.status.plan
+    if pending.enough or found.status.held_by or not isinstance(plan, recovery.FetchPlan):
         return pending
     try:
-        heard = await _listen(request, min_events, client, area, found, plan, stopping)
+        waited = await _listen(request, min_events, client, area, found, plan, stopping)
     except SlotTakenError as taken:  # the other client receives the events
         return replace(pending, why=str(taken))
     except ReplayIdRefusedError as refused:
         if plan.kept:
             return replace(pending, enough=True, why=f"{refused} What is staged lands first.")
         found = await asyncio.to_thread(_fall_back, request, found, refused)
-        plan = recovery.Fetch(start=found.coming.start)
-        heard = await _listen(request, min_events, client, area, found, plan, stopping)
-    if plan.subscribe_at != LATEST or heard.ended_by in GAVE_WAY:
-        return _after_listening(found.coming, heard, min_events)
-    return await _after_latest(request, min_events, client, area, open_store, heard)
+        plan = recovery.FetchPlan(start=found.next_batch.start)
+        waited = await _listen(request, min_events, client, area, found, plan, stopping)
+    if plan.subscribe_at != LATEST or waited.ended_by in GAVE_WAY:
+        return _after_listening(found.next_batch, waited, min_events)
+    return await _after_latest(request, min_events, client, area, open_store, waited)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,8 +154,8 @@ class _Found:
     :param stored: the position as it is in the store; None: it is in none.
     """
 
-    coming: Coming
-    sight: Sight
+    next_batch: NextBatch
+    status: BatchStatus
     position: Position
     stored: Position | None
     store: PositionStore
@@ -192,46 +192,46 @@ async def _look(
         own = reruns.find_own(request, stores.read(store), topic_folder.manifests(), store.where)
         if own is not None:
             why = f"run {request.run.run} has batch {own.batch_id}, which is landed again"
-            return Pending(coming=None, events=own.events, enough=True, why=why)
+            return Pending(next_batch=None, events=own.events, enough=True, why=why)
     await client.require_readable(request.topic)
     request = await resolve_first_start(request, client, area, max_age_seconds=SETUP_SECONDS)
     staging_id = await asyncio.to_thread(area.known_id)
     try:
         opened = open_position(request, session, topic_folder, store, staging_id)
-    except LeaseHeldError as claimed:
-        return Pending(coming=None, events=0, enough=False, why=str(claimed))
+    except LeaseHeldError as leased:
+        return Pending(next_batch=None, events=0, enough=False, why=str(leased))
     warn_of_other_area(opened.position, staging_id, store.where)
-    coming = Coming.after(opened.position, request.managed)
+    next_batch = NextBatch.after(opened.position, request.managed)
     try:
-        seen = await settled_sight(coming, area)
+        seen = await settled_status(next_batch, area)
     except PositionConflictError as conflict:
         if stores.read(store) == opened.stored:
             raise
         log.info("The position was begun while this wait looked at it: %s", conflict)
         why = f"another task has just begun {store.where}"
-        return Pending(coming=None, events=0, enough=False, why=why)
+        return Pending(next_batch=None, events=0, enough=False, why=why)
     return _Found(
-        coming=coming,
-        sight=seen,
+        next_batch=next_batch,
+        status=seen,
         position=opened.position,
         stored=opened.stored,
         store=store,
         topic_folder=topic_folder,
-        folder=coming.folder(area),
+        folder=next_batch.folder(area),
         staging_id=staging_id,
     )
 
 
 def _judged(found: _Found, min_events: int) -> Pending:
-    seen = found.sight
+    seen = found.status
     if seen.held_by:
-        why = f"batch {found.coming.batch_id} is held by {seen.held_by}"
-        return Pending(coming=found.coming, events=seen.events, enough=False, why=why)
-    whole = not isinstance(seen.plan, recovery.Fetch)
+        why = f"batch {found.next_batch.batch_id} is held by {seen.held_by}"
+        return Pending(next_batch=found.next_batch, events=seen.events, enough=False, why=why)
+    whole = not isinstance(seen.plan, recovery.FetchPlan)
     enough = whole or seen.events >= min_events
-    why = f"batch {found.coming.batch_id} is staged" if whole else ""
+    why = f"batch {found.next_batch.batch_id} is staged" if whole else ""
     return Pending(
-        coming=found.coming,
+        next_batch=found.next_batch,
         events=seen.events,
         enough=enough,
         staging_id=found.staging_id,
@@ -239,25 +239,25 @@ def _judged(found: _Found, min_events: int) -> Pending:
     )
 
 
-def _record_told(request: BatchRequest, found: _Found, told: Heard) -> None:
+def _record_told(request: BatchRequest, found: _Found, told: WaitResult) -> None:
     """Record a triggerer's wait in the position, because a triggerer has no access to the store."""
     if not (told.resume_after or (told.staged and told.events)) or found.stored is None:
         return
-    holder = Holder.here(request.run, datetime.now(UTC).isoformat())
+    holder = LeaseHolder.here(request.run, datetime.now(UTC).isoformat())
     try:
-        with found.folder.claim(holder) as claim:
+        with found.folder.take_lease(holder) as lease:
             if told.staged and told.events:
-                epoch, sequence = found.coming.epoch, found.coming.sequence
+                epoch, batch_number = found.next_batch.epoch, found.next_batch.batch_number
                 position_writes.note_wait(
-                    found.store, epoch, sequence, told.staging_id, told.events, claim
+                    found.store, epoch, batch_number, told.staging_id, told.events, lease
                 )
-            elif not found.sight.events:
-                position_writes.keep_keepalive(found.store, found.stored, told.resume_after, claim)
+            elif not found.status.events:
+                position_writes.keep_keepalive(found.store, found.stored, told.resume_after, lease)
     except SfEventsError as error:
         log.warning("Could not record the result of the wait in the position: %s", error)
 
 
-def _believed(pending: Pending, found: _Found, min_events: int, told: Heard) -> Pending:
+def _believed(pending: Pending, found: _Found, min_events: int, told: WaitResult) -> Pending:
     """Return pending events that a triggerer has staged where this worker does not see them."""
     if told.events < min_events:
         return pending
@@ -266,14 +266,14 @@ def _believed(pending: Pending, found: _Found, min_events: int, told: Heard) -> 
     if told.staged:
         why = (
             f"The triggerer has staged {counted(told.events, 'event')} of batch "
-            f"{found.coming.batch_id}, of which this worker sees {pending.events} in {folder}; "
+            f"{found.next_batch.batch_id}, of which this worker sees {pending.events} in {folder}; "
             "they are delivered once more, and count a second time against the org's daily "
             "allowance. Give triggerer and workers one staging area (`staging`, an object store or "
             "a folder that all mount)."
         )
         log.warning("%s", why)
     return Pending(
-        coming=found.coming,
+        next_batch=found.next_batch,
         events=told.events,
         enough=True,
         staged=False,
@@ -288,13 +288,13 @@ async def _listen(
     client: PubSubClient,
     area: StagingArea,
     found: _Found,
-    plan: recovery.Fetch,
+    plan: recovery.FetchPlan,
     stopping: asyncio.Event,
-) -> Heard:
+) -> WaitResult:
     now = datetime.now(UTC)
     bounds = replay_id_age.bounds(request, found.position, plan, found.topic_folder, now)
-    heard = await listen(
-        found.coming,
+    waited = await listen(
+        found.next_batch,
         plan,
         client,
         area,
@@ -305,12 +305,12 @@ async def _listen(
         stop=stopping,
         max_wait=bounds.idle_seconds,
     )
-    if heard.ended_by == STOPPED:
+    if waited.ended_by == STOPPED:
         raise StoppedError(
             f"The task was ended while it waited for {request.topic}; what came "
-            f"({counted(heard.events, 'event')}) stays staged for the next try."
+            f"({counted(waited.events, 'event')}) stays staged for the next try."
         )
-    return heard
+    return waited
 
 
 async def _after_latest(
@@ -319,7 +319,7 @@ async def _after_latest(
     client: PubSubClient,
     area: StagingArea,
     open_store: Callable[[str], PositionStore],
-    heard: Heard,
+    waited: WaitResult,
 ) -> Pending:
     """Return the pending events after a wait at `latest`, which has pinned the position.
 
@@ -329,11 +329,11 @@ async def _after_latest(
     if isinstance(found, Pending):
         return found
     if not found.position.is_pinned:
-        raise replay_id_age.unlearned(request.topic, heard.ended_by, request.bounds.max_seconds)
+        raise replay_id_age.unlearned(request.topic, waited.ended_by, request.bounds.max_seconds)
     pending = _judged(found, min_events)
-    if pending.enough or heard.batch_id != found.coming.batch_id:
+    if pending.enough or waited.batch_id != found.next_batch.batch_id:
         return pending
-    return _after_listening(found.coming, heard, min_events)
+    return _after_listening(found.next_batch, waited, min_events)
 
 
 def _fall_back(request: BatchRequest, found: _Found, refused: ReplayIdRefusedError) -> _Found:
@@ -346,30 +346,34 @@ def _fall_back(request: BatchRequest, found: _Found, refused: ReplayIdRefusedErr
     lost = replay_fallback.choose(found.position, request.replay_fallback, refused, where)
     stored = found.stored
     if lost.is_pinned:
-        with found.folder.claim(Holder.here(request.run, datetime.now(UTC).isoformat())) as claim:
-            stored = position_writes.keep_loss(found.store, found.position, lost, claim)
-    coming = Coming.after(lost, request.managed)
-    return replace(found, coming=coming, position=lost, stored=stored)
+        with found.folder.take_lease(
+            LeaseHolder.here(request.run, datetime.now(UTC).isoformat())
+        ) as lease:
+            stored = position_writes.keep_loss(found.store, found.position, lost, lease)
+    next_batch = NextBatch.after(lost, request.managed)
+    return replace(found, next_batch=next_batch, position=lost, stored=stored)
 
 
-def _after_listening(coming: Coming, heard: Heard, min_events: int) -> Pending:
+def _after_listening(next_batch: NextBatch, waited: WaitResult, min_events: int) -> Pending:
     """Return the pending events after a wait.
 
     :raises StagingError: too few events came, and each further poke would have them delivered
         again.
     """
-    enough = heard.events >= min_events and not heard.held_by
-    if not heard.staged and not enough:
+    enough = waited.events >= min_events and not waited.held_by
+    if not waited.staged and not enough:
         raise StagingError(
-            f"{heard.why} {heard.events} of {counted(min_events, 'event')} came so far, and each "
+            f"{waited.why} {waited.events} of {counted(min_events, 'event')} came so far, and each "
             "poke would have them delivered again."
         )
-    why = f"batch {coming.batch_id} is held by {heard.held_by}" if heard.held_by else heard.why
+    why = (
+        f"batch {next_batch.batch_id} is held by {waited.held_by}" if waited.held_by else waited.why
+    )
     return Pending(
-        coming=coming,
-        events=heard.events,
+        next_batch=next_batch,
+        events=waited.events,
         enough=enough,
-        staged=heard.staged,
-        staging_id=heard.staging_id,
+        staged=waited.staged,
+        staging_id=waited.staging_id,
         why=why,
     )

@@ -13,12 +13,12 @@ from airflow_provider_sfevents.batches import recovery
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.replay_point import LATEST
-from airflow_provider_sfevents.waiting.batch_status import Sight, sight
+from airflow_provider_sfevents.waiting.batch_status import BatchStatus, read_status
 from airflow_provider_sfevents.waiting.listen import listen
-from airflow_provider_sfevents.waiting.wait_result import MOVED, STAGED, STOPPED, Heard
+from airflow_provider_sfevents.waiting.wait_result import MOVED, STAGED, STOPPED, WaitResult
 
 if TYPE_CHECKING:
-    from airflow_provider_sfevents.batches.next_batch import Coming
+    from airflow_provider_sfevents.batches.next_batch import NextBatch
     from airflow_provider_sfevents.pubsub.client import PubSubClient
     from airflow_provider_sfevents.staging.area import StagingArea
     from airflow_provider_sfevents.staging.manifest import Run
@@ -38,7 +38,7 @@ The bus keeps events for 72 hours."""
 
 
 async def wait(
-    coming: Coming,
+    next_batch: NextBatch,
     min_events: int,
     client: PubSubClient,
     area: StagingArea,
@@ -47,7 +47,7 @@ async def wait(
     poll_seconds: float = POLL_SECONDS,
     gather_seconds: float = GATHER_SECONDS,
     renew_seconds: float = RENEW_SECONDS,
-) -> Heard:
+) -> WaitResult:
     """Wait on a triggerer until enough events are pending, or until a worker has to look.
 
     A worker has to look when the position has moved (`moved`), and after `renew_seconds`
@@ -66,18 +66,18 @@ async def wait(
     bounds = Bounds.by_count(min_events)  # when its time is up, the wait begins again
     renew = asyncio.Event()
     timer = asyncio.get_running_loop().call_later(renew_seconds, renew.set)
-    before: Sight | None = None
+    before: BatchStatus | None = None
     unstaged = ""
     try:
         while True:
-            seen = before = await _seen(coming, area, before, poll_seconds)
+            seen = before = await _seen(next_batch, area, before, poll_seconds)
             if seen.held_by:
                 await asyncio.sleep(poll_seconds)
                 continue
-            if not isinstance(seen.plan, recovery.Fetch) or seen.events >= min_events:
-                return Heard(batch_id=coming.batch_id, events=seen.events, ended_by=STAGED)
-            heard = await listen(
-                coming,
+            if not isinstance(seen.plan, recovery.FetchPlan) or seen.events >= min_events:
+                return WaitResult(batch_id=next_batch.batch_id, events=seen.events, ended_by=STAGED)
+            waited = await listen(
+                next_batch,
                 seen.plan,
                 client,
                 area,
@@ -88,33 +88,33 @@ async def wait(
                 until_enough=True,
                 unstaged=unstaged,
             )
-            if heard.ended_by in (MOVED, STOPPED):
-                return heard
-            if heard.events >= min_events and not heard.held_by:
-                return heard
-            unstaged = unstaged if heard.staged else heard.why
+            if waited.ended_by in (MOVED, STOPPED):
+                return waited
+            if waited.events >= min_events and not waited.held_by:
+                return waited
+            unstaged = unstaged if waited.staged else waited.why
     finally:
         timer.cancel()
 
 
 async def _seen(
-    coming: Coming, area: StagingArea, before: Sight | None, poll_seconds: float
-) -> Sight:
+    next_batch: NextBatch, area: StagingArea, before: BatchStatus | None, poll_seconds: float
+) -> BatchStatus:
     """Read the batch's status on a triggerer; if the area stays unreadable, assume it is empty."""
     for patience in (True, True, False):
         try:
-            return await asyncio.to_thread(sight, coming, area, before)
+            return await asyncio.to_thread(read_status, next_batch, area, before)
         except StagingError as error:
-            if coming.start == LATEST:
+            if next_batch.start == LATEST:
                 raise
             if not patience:
                 log.warning(
                     "The staging area cannot be read here; waiting on %s after %s nevertheless. "
                     "Events of batch %s that are staged already are delivered a second time. %s",
-                    coming.topic,
-                    coming.start,
-                    coming.batch_id,
+                    next_batch.topic,
+                    next_batch.start,
+                    next_batch.batch_id,
                     error,
                 )
         await asyncio.sleep(poll_seconds)
-    return Sight(plan=recovery.Fetch(start=coming.start), events=0)
+    return BatchStatus(plan=recovery.FetchPlan(start=next_batch.start), events=0)

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 
 HELD, OVERTAKEN, MOVED = "held", "overtaken", "moved"
 MAX_WAIT, STOPPED, STAGED = "max_wait", "stopped", "staged"
-"""Values of `Heard.ended_by`, beside the bounds' names and `error`."""
+"""Values of `WaitResult.ended_by`, beside the bounds' names and `error`."""
 
 GAVE_WAY = (HELD, OVERTAKEN, MOVED)
 """Ends of a wait that leave the batch to another process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heard:
+class WaitResult:
     """Result of a wait; plain values.
 
-    :param events: number of events of the coming batch, including those staged before the wait.
+    :param events: number of events of the next batch, including those staged before the wait.
     :param staged: all of them are in closed files, or in a batch with a manifest.
     :param staging_id: of the staging area that holds them; empty if unknown.
     :param resume_after: replay id of the last keepalive, hex; empty if none came, or an event did.

@@ -1,4 +1,4 @@
-"""The coming batch during a wait: its lease is held only while an event is not on disk yet.
+"""The next batch during a wait: its lease is held only while an event is not on disk yet.
 
 The batch is read again when the lease has been taken.
 """
@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.batches import recovery
-from airflow_provider_sfevents.batches.next_batch import Coming, look
+from airflow_provider_sfevents.batches.next_batch import NextBatch, look
 from airflow_provider_sfevents.batches.position import position_writes
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import LeaseHeldError, SfEventsError, StagingError
 from airflow_provider_sfevents.positions import stores
 from airflow_provider_sfevents.staging import extra_deliveries, leases
-from airflow_provider_sfevents.staging.lease_holder import Holder
-from airflow_provider_sfevents.staging.sidecar_files import Anchor
-from airflow_provider_sfevents.waiting.wait_result import HELD, MOVED, OVERTAKEN, Heard
+from airflow_provider_sfevents.staging.lease_holder import LeaseHolder
+from airflow_provider_sfevents.staging.sidecar_files import KeepalivePoint
+from airflow_provider_sfevents.waiting.wait_result import HELD, MOVED, OVERTAKEN, WaitResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.replay_point import ReplayPoint
     from airflow_provider_sfevents.staging.area import StagingArea
     from airflow_provider_sfevents.staging.batch_folder import BatchFolder
-    from airflow_provider_sfevents.staging.leases import Claim
+    from airflow_provider_sfevents.staging.leases import Lease
     from airflow_provider_sfevents.staging.manifest import Run
     from airflow_provider_sfevents.staging.parts.part_writer import PartWriter
 
@@ -52,13 +52,13 @@ A task that needs the subscription waits that long, and then until the service h
 stream."""
 
 
-def whole(coming: Coming, plan: recovery.Commit | recovery.Adopt) -> Heard:
+def whole(next_batch: NextBatch, plan: recovery.CommitPlan | recovery.ReusePlan) -> WaitResult:
     """Return the result of a wait for a batch that another process has staged meanwhile."""
-    return Heard(batch_id=coming.batch_id, events=plan.manifest.events, ended_by=OVERTAKEN)
+    return WaitResult(batch_id=next_batch.batch_id, events=plan.manifest.events, ended_by=OVERTAKEN)
 
 
-class WaitsBatch:
-    """The coming batch, as one wait works with it.
+class WaitedBatch:
+    """The next batch, as one wait works with it.
 
     All methods but `release` touch the staging area or the store: call them in a thread, one at a
     time.
@@ -66,33 +66,33 @@ class WaitsBatch:
     :param store: the position's; None in a triggerer, where a deferred sensor waits.
     :param pin: writes the replay id of `latest` into the position, if the wait begins there.
     :ivar elsewhere: the result of the wait, once another process has the batch.
-    :ivar claims_no_more: the wait is over; a thread that is about to take the lease releases it at
+    :ivar takes_no_lease: the wait is over; a thread that is about to take the lease releases it at
         once.
     """
 
     def __init__(
         self,
-        coming: Coming,
+        next_batch: NextBatch,
         area: StagingArea,
         run: Run,
         store: PositionStore | None = None,
         pin: Pin | None = None,
     ) -> None:
-        self.coming = coming
-        self.folder = coming.folder(area)
-        self.elsewhere: Heard | None = None
-        self.claims_no_more = False
+        self.next_batch = next_batch
+        self.folder = next_batch.folder(area)
+        self.elsewhere: WaitResult | None = None
+        self.takes_no_lease = False
         self.staging_id = ""
         self._area = area
-        self.topic_folder = coming.topic_folder(area)
+        self.topic_folder = next_batch.topic_folder(area)
         self._run = run
         self._store = store
         self._pin = pin
-        self._claim: Claim | None = None
+        self._lease: Lease | None = None
 
     @property
     def is_ours(self) -> bool:
-        return self._claim is not None
+        return self._lease is not None
 
     @property
     def is_pinned(self) -> bool:
@@ -101,16 +101,16 @@ class WaitsBatch:
     def learn_staging_id(self) -> None:
         self.staging_id = self._area.known_id()
 
-    def take_or_check(self, waited_for: recovery.Fetch) -> None:
+    def take_or_check(self, waited_for: recovery.FetchPlan) -> None:
         """Take the lease, or check that this wait still holds it."""
-        if self._claim is None:
+        if self._lease is None:
             self.take(waited_for)
         else:
             self._check()
 
     def take(
-        self, waited_for: recovery.Fetch
-    ) -> recovery.Commit | recovery.Adopt | recovery.Fetch | None:
+        self, waited_for: recovery.FetchPlan
+    ) -> recovery.CommitPlan | recovery.ReusePlan | recovery.FetchPlan | None:
         """Take the lease, and read again what is staged of the batch.
 
         :param waited_for: the plan when the wait began; if it is another one now, `elsewhere` is
@@ -118,29 +118,32 @@ class WaitsBatch:
         :return: the plan now; None if another process holds the lease or the position has moved.
         :raises StagingError: the staging area cannot be written.
         """
-        batch_id = self.coming.batch_id
+        batch_id = self.next_batch.batch_id
         if any(
-            one > self.coming.sequence for one in self.topic_folder.sequences(self.coming.epoch)
+            one > self.next_batch.batch_number
+            for one in self.topic_folder.batch_numbers(self.next_batch.epoch)
         ):
-            self.elsewhere = Heard(batch_id=batch_id, ended_by=MOVED)
+            self.elsewhere = WaitResult(batch_id=batch_id, ended_by=MOVED)
             return None
         try:
-            claim = self.folder.claim(Holder.here(self._run, datetime.now(UTC).isoformat()))
+            lease = self.folder.take_lease(
+                LeaseHolder.here(self._run, datetime.now(UTC).isoformat())
+            )
         except LeaseHeldError:
             self.leave_to_holder()
             return None
-        self._claim = claim
-        if self.claims_no_more:  # the wait was cancelled, and does not wait for this thread
-            claim.release()
-        steps.reached(steps.CLAIMED, batch_id)
+        self._lease = lease
+        if self.takes_no_lease:  # the wait was cancelled, and does not wait for this thread
+            lease.release()
+        steps.reached(steps.LEASED, batch_id)
         if self._has_begun_elsewhere():
-            self.elsewhere = Heard(batch_id=batch_id, ended_by=MOVED)
+            self.elsewhere = WaitResult(batch_id=batch_id, ended_by=MOVED)
             return None
-        plan = recovery.plan(look(self.coming, self.topic_folder, sound=False))
-        if not isinstance(plan, recovery.Fetch):
-            self.elsewhere = whole(self.coming, plan)
+        plan = recovery.plan(look(self.next_batch, self.topic_folder, sound=False))
+        if not isinstance(plan, recovery.FetchPlan):
+            self.elsewhere = whole(self.next_batch, plan)
         elif plan.kept != waited_for.kept:
-            self.elsewhere = Heard(batch_id=batch_id, events=plan.events, ended_by=OVERTAKEN)
+            self.elsewhere = WaitResult(batch_id=batch_id, events=plan.events, ended_by=OVERTAKEN)
         return plan
 
     def pin(self, replay_id: str, by: str) -> ReplayPoint:
@@ -149,10 +152,10 @@ class WaitsBatch:
         :raises LeaseHeldError: another process has begun the position, or holds the batch.
         """
         assert self._pin is not None  # noqa: S101 - the caller has checked
-        assert self._claim is not None  # noqa: S101 - a wait at `latest` holds the batch
-        position = self._pin.record(replay_id, by, self._claim)
+        assert self._lease is not None  # noqa: S101 - a wait at `latest` holds the batch
+        position = self._pin.record(replay_id, by, self._lease)
         self._pin = None
-        self.coming = Coming.after(position, self.coming.managed)
+        self.next_batch = NextBatch.after(position, self.next_batch.managed)
         return position.start
 
     def note_heard_twice(self, events: int) -> None:
@@ -160,7 +163,7 @@ class WaitsBatch:
         if not events or leases.holder_of(self.folder.folder) is None:
             return  # nothing of the batch is here; it was swept, or is in another staging area
         try:
-            self.folder.note_excess({extra_deliveries.HEARD_TWICE: events})
+            self.folder.count_extra_deliveries({extra_deliveries.HEARD_TWICE: events})
         except StagingError as error:
             log.warning(
                 "Could not count %s as delivered twice: %s", counted(events, "event"), error
@@ -170,65 +173,69 @@ class WaitsBatch:
         """Set the result of the wait: another process works on the batch."""
         found = leases.holder_of(self.folder.folder)
         who = found[1].describe() if found else "a task that has just released it"
-        self.elsewhere = Heard(batch_id=self.coming.batch_id, held_by=who, ended_by=HELD)
+        self.elsewhere = WaitResult(batch_id=self.next_batch.batch_id, held_by=who, ended_by=HELD)
 
-    def open_writer(self, plan: recovery.Fetch) -> PartWriter | None:
+    def open_writer(self, plan: recovery.FetchPlan) -> PartWriter | None:
         """Begin a file at the plan's `resume`; None if this wait has lost the lease."""
-        if self._claim is None:
+        if self._lease is None:
             return None
         from airflow_provider_sfevents.staging.parts.part_writer import Limits
 
         limits = Limits(part_seconds=PART_SECONDS)
-        return self.folder.writer(self._claim, plan.resume.to_text(), plan.events, limits)
+        return self.folder.writer(self._lease, plan.resume.to_text(), plan.events, limits)
 
-    def keep_keepalive(self, replay_id: str, plan: recovery.Fetch) -> None:
+    def keep_keepalive(self, replay_id: str, plan: recovery.FetchPlan) -> None:
         """Record a keepalive beside the batches, and in the position if nothing is staged.
 
         :raises StagingError: the staging area cannot be written.
         """
-        coming = self.coming
-        there = self.topic_folder.read_anchor()
-        if there and there.epoch == coming.epoch and there.sequence >= coming.sequence:
+        next_batch = self.next_batch
+        there = self.topic_folder.read_keepalive_point()
+        if (
+            there
+            and there.epoch == next_batch.epoch
+            and there.batch_number >= next_batch.batch_number
+        ):
             return  # the position has moved; the keepalive point belongs to a later batch
-        self.topic_folder.write_anchor(
-            Anchor(
-                epoch=coming.epoch,
-                sequence=coming.sequence - 1,
+        self.topic_folder.write_keepalive_point(
+            KeepalivePoint(
+                epoch=next_batch.epoch,
+                batch_number=next_batch.batch_number - 1,
                 replay_id=replay_id,
                 seen_at=datetime.now(UTC).isoformat(),
                 after=plan.resume.to_text(),
             )
         )
-        steps.reached(steps.ANCHOR_WRITTEN, coming.batch_id)
+        steps.reached(steps.KEEPALIVE_POINT_WRITTEN, next_batch.batch_id)
         if self._store is not None and not plan.kept:
             self._keep_in_position(self._store, replay_id)
 
     def note_staged(self, events: int) -> None:
         """Record the number of staged events in the position, for tasks with another area."""
-        if self._store is None or self._claim is None:
+        if self._store is None or self._lease is None:
             return
         try:
             position_writes.note_wait(
                 self._store,
-                self.coming.epoch,
-                self.coming.sequence,
+                self.next_batch.epoch,
+                self.next_batch.batch_number,
                 self.staging_id,
                 events,
-                self._claim,
+                self._lease,
             )
         except SfEventsError as error:
             log.warning("Could not record how many events are staged: %s", error)
 
     async def release(self) -> None:
         """Release the lease in a thread, if this wait holds it."""
-        claim, self._claim = self._claim, None
-        if claim is not None:
-            await asyncio.to_thread(claim.release)
+        lease, self._lease = self._lease, None
+        if lease is not None:
+            await asyncio.to_thread(lease.release)
 
     def _check(self) -> None:
         try:
-            if self._claim is not None:
-                self._claim.check()
+            if self._lease is not None:
+                self._lease.check()
         except LeaseHeldError:
             self.leave_to_holder()
 
@@ -245,19 +252,21 @@ class WaitsBatch:
     def _keep_in_position(self, store: PositionStore, replay_id: str) -> None:
         """Record a keepalive at most once an hour; a fetching task records its own."""
         position = stores.read(store)
-        here = (self.coming.epoch, self.coming.sequence, self.coming.start)
-        if position is None or (position.epoch, position.sequence + 1, position.start) != here:
+        here = (self.next_batch.epoch, self.next_batch.batch_number, self.next_batch.start)
+        if position is None or (position.epoch, position.batch_number + 1, position.start) != here:
             return
         if position.resume_after_at:
             age = datetime.now(UTC) - datetime.fromisoformat(position.resume_after_at)
             if age < timedelta(seconds=KEEPALIVE_SECONDS):
                 return
         try:
-            with self.folder.claim(Holder.here(self._run, datetime.now(UTC).isoformat())) as claim:
+            with self.folder.take_lease(
+                LeaseHolder.here(self._run, datetime.now(UTC).isoformat())
+            ) as lease:
                 if self.folder.read_manifest() is None and not self.folder.parts():
-                    position_writes.keep_keepalive(store, position, replay_id, claim)
-        except LeaseHeldError as claimed:
-            log.debug("Keepalive not recorded; the lease holder records its own: %s", claimed)
+                    position_writes.keep_keepalive(store, position, replay_id, lease)
+        except LeaseHeldError as leased:
+            log.debug("Keepalive not recorded; the lease holder records its own: %s", leased)
 
 
 async def until_wanted(folder: BatchFolder, only_listens: Callable[[], bool]) -> None:

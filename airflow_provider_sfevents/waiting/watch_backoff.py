@@ -7,7 +7,7 @@ import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.batches.next_batch import Coming
+from airflow_provider_sfevents.batches.next_batch import NextBatch
 from airflow_provider_sfevents.batches.position import open_position
 from airflow_provider_sfevents.exceptions import SfEventsError
 from airflow_provider_sfevents.waiting import batch_status, watch_rules
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.batches.outcome import BatchRequest
     from airflow_provider_sfevents.pubsub.auth.session import Session
     from airflow_provider_sfevents.pubsub.auth.settings import Settings
-    from airflow_provider_sfevents.waiting.watch_environment import Surroundings
-    from airflow_provider_sfevents.waiting.watch_rules import Rules, Trouble
+    from airflow_provider_sfevents.waiting.watch_environment import WatcherEnvironment
+    from airflow_provider_sfevents.waiting.watch_rules import Rules, WatchFailure
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 class State:
     """Connection and position as last read; compared to see whether one has changed.
 
-    :param place: the coming batch and its plan, or the error that hides them.
+    :param place: the next batch and its plan, or the error that hides them.
     """
 
     settings: Settings | None = None
@@ -36,7 +36,7 @@ class State:
 
 
 @dataclass(slots=True)
-class Hindrance:
+class WatchBackoff:
     """Error state of one watcher.
 
     :ivar settings, session: of the current round; the watcher sets them as it proceeds.
@@ -45,11 +45,11 @@ class Hindrance:
 
     request: BatchRequest
     rules: Rules
-    around: Surroundings
+    environment: WatcherEnvironment
     settings: Settings | None = None
     session: Session | None = None
     listens_since: datetime | None = None
-    _trouble: Trouble | None = None
+    _trouble: WatchFailure | None = None
     _state: State = field(default_factory=State)
 
     async def is_to_be_waited_out(self) -> bool:
@@ -58,18 +58,18 @@ class Hindrance:
             return False
         changed = await self._now() != self._state
         return not watch_rules.is_worth_a_try(
-            self._trouble, self.rules, self.around.now(), changed=changed
+            self._trouble, self.rules, self.environment.now(), changed=changed
         )
 
     def pause(self) -> float:
         """Return the seconds until the next look."""
         if self._trouble is None:
             return 1.0
-        return watch_rules.trouble_pause(self._trouble, self.around.spread())
+        return watch_rules.trouble_pause(self._trouble, self.environment.spread())
 
     async def met(self, error: Exception) -> str:
         """Record an error; return the message of a notification, empty if none is due now."""
-        now = self.around.now()
+        now = self.environment.now()
         if watch_rules.was_well(self.listens_since, now):
             self._trouble = None
         state = await self._now()
@@ -81,7 +81,9 @@ class Hindrance:
         message = ""
         if watch_rules.is_due(trouble, self.rules, now):
             trouble = watch_rules.told(trouble, now)
-            if not await self.around.any_run([self.request.consumer]):  # otherwise the task says it
+            if not await self.environment.any_run(
+                [self.request.consumer]
+            ):  # otherwise the task says it
                 message = trouble.message
         self._trouble, self._state = trouble, state
         return message
@@ -93,7 +95,7 @@ class Hindrance:
 
     async def _now(self) -> State:
         try:
-            settings = await asyncio.to_thread(self.around.settings)
+            settings = await asyncio.to_thread(self.environment.settings)
         except Exception:  # noqa: BLE001 - the next try reports any error
             return State()
         try:
@@ -104,13 +106,13 @@ class Hindrance:
     def _place(self) -> str:
         if self.session is None:
             return ""
-        area = self.around.area()
-        opened = open_position.opened(self.request, self.session, area, self.around.store)
-        coming = Coming.after(opened.position, self.request.managed)
-        return f"{coming} {batch_status.sight(coming, area).plan}"
+        area = self.environment.area()
+        opened = open_position.opened(self.request, self.session, area, self.environment.store)
+        next_batch = NextBatch.after(opened.position, self.request.managed)
+        return f"{next_batch} {batch_status.read_status(next_batch, area).plan}"
 
 
-def _log(before: Trouble | None, trouble: Trouble, error: Exception, topic: str) -> None:
+def _log(before: WatchFailure | None, trouble: WatchFailure, error: Exception, topic: str) -> None:
     """Log the first error of a row of equal ones, with a traceback if it is not of this package."""
     known = before is not None and before.kind == trouble.kind
     log.log(

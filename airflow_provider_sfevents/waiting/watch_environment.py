@@ -26,7 +26,7 @@ def _now() -> datetime:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class WatcherEnvironment:
     """Interfaces and clock of a watcher. Blocking callables run in a thread.
 
     :param settings: reads the connection, as it is now. Blocks.

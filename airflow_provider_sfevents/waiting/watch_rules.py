@@ -90,7 +90,7 @@ def _check_seconds(name: str, value: object, least: float, most: float) -> None:
 
 
 class Step(enum.Enum):
-    """Next step for the coming batch."""
+    """Next step for the next batch."""
 
     LISTEN = "no event is known: subscribe"
     ANNOUNCE = "announce the batch"
@@ -99,8 +99,8 @@ class Step(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
-    """Known state of the coming batch.
+class WatchState:
+    """Known state of the next batch.
 
     :param events: number of events, staged or received.
     :param held: a live process holds the lease.
@@ -117,7 +117,7 @@ class Scene:
     known_for: float = 0.0
 
 
-def next_step(scene: Scene, rules: Rules, now: datetime) -> Step:
+def next_step(scene: WatchState, rules: Rules, now: datetime) -> Step:
     """Return the next step.
 
     :param now: with a time zone.
@@ -156,7 +156,7 @@ def pause(waited: float) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
+class WatchFailure:
     """Error that keeps a watcher from watching.
 
     :param kind: type of the error; its message may name a call, and differ each time.
@@ -179,10 +179,10 @@ class Trouble:
     announced_at: datetime | None = None
 
 
-def next_trouble(before: Trouble | None, error: Exception, now: datetime) -> Trouble:
+def next_trouble(before: WatchFailure | None, error: Exception, now: datetime) -> WatchFailure:
     """Return the trouble after an error; it counts a try more than the one before."""
     message = str(error) or type(error).__name__
-    first = before or Trouble(
+    first = before or WatchFailure(
         kind="", message="", for_people=False, login=False, since=now, tried_at=now, tries=0
     )
     return replace(
@@ -201,7 +201,7 @@ def was_well(listens_since: datetime | None, now: datetime) -> bool:
     return listens_since is not None and now - listens_since >= timedelta(seconds=RETRY_SECONDS)
 
 
-def told(trouble: Trouble, now: datetime) -> Trouble:
+def told(trouble: WatchFailure, now: datetime) -> WatchFailure:
     """Return the trouble with one more notification."""
     return replace(trouble, announced=trouble.announced + 1, announced_at=now)
 
@@ -211,7 +211,7 @@ def is_for_people(error: Exception) -> bool:
     return isinstance(error, ConfigurationError | AuthenticationError | QuotaExceededError)
 
 
-def is_due(trouble: Trouble, rules: Rules, now: datetime) -> bool:
+def is_due(trouble: WatchFailure, rules: Rules, now: datetime) -> bool:
     """Return whether a notification is due.
 
     Errors that a person must fix are reported at once; others if they have lasted for
@@ -222,7 +222,7 @@ def is_due(trouble: Trouble, rules: Rules, now: datetime) -> bool:
     return trouble.for_people or now - trouble.since >= timedelta(seconds=rules.again_after)
 
 
-def is_worth_a_try(trouble: Trouble, rules: Rules, now: datetime, *, changed: bool) -> bool:
+def is_worth_a_try(trouble: WatchFailure, rules: Rules, now: datetime, *, changed: bool) -> bool:
     """Return whether to try again.
 
     :param changed: the connection, the position or the staged batch is not what it was.
@@ -232,7 +232,7 @@ def is_worth_a_try(trouble: Trouble, rules: Rules, now: datetime, *, changed: bo
     return not trouble.login and now - trouble.tried_at >= timedelta(seconds=RETRY_SECONDS)
 
 
-def trouble_pause(trouble: Trouble, spread: float) -> float:
+def trouble_pause(trouble: WatchFailure, spread: float) -> float:
     """Return the seconds until the next look.
 
     :param spread: random, from 0 to 1, so that a thousand watchers do not return at once.

@@ -139,8 +139,8 @@ class Topic:
         key = f"sfevents.{consumer}.{self.name.strip('/').replace('/', '.')}"
         return dict(json.loads(self.here.airflow.home.variable(key) or "{}"))
 
-    def sequence(self, consumer: str) -> int | None:
-        return self.position(consumer).get("sequence")
+    def batch_number(self, consumer: str) -> int | None:
+        return self.position(consumer).get("batch_number")
 
     def deliveries(self) -> int:
         return int(self._look()["delivered"])

@@ -56,7 +56,7 @@ def test_a_spark_task_marked_success_moves_nothing(here: Deployment) -> None:
     run.wait("failed")
     assert run.tasks() == {"fetch": "success", "spark": "success", "commit": "failed"}
     assert "left no receipt" in run.log()
-    assert (topic.sequence("chain"), topic.landed("chain")) == (0, [])
+    assert (topic.batch_number("chain"), topic.landed("chain")) == (0, [])
     topic.publish(2)
     here.land("chain", topic)
     assert topic.landed("chain") == topic.published[:3]

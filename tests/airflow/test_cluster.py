@@ -50,7 +50,7 @@ def test_a_driver_kept_for_one_batch_does_not_count_for_another(here: Deployment
     topic.let_go()
     topic.publish(2)
     run.wait("success")
-    assert (run.tries("land"), run.result("land")["sequence"]) == (2, 2)
+    assert (run.tries("land"), run.result("land")["batch_number"]) == (2, 2)
     assert [batch.rpartition("-")[2] for _, batch in topic.jobs()] == ["1", "1", "1", "1", "2"]
     assert topic.landed(DAG) == topic.published
     assert topic.deliveries() == 5

@@ -60,7 +60,7 @@ def test_marked_failed_while_spark_works(here: Deployment) -> None:
     run.mark("land", "failed")
     _no_job_left(topic)
     _ended(task)
-    assert topic.sequence("landing") == 0
+    assert topic.batch_number("landing") == 0
     _goes_on(here, "landing", topic)
 
 

@@ -21,7 +21,7 @@ def test_the_newest_run_cleared(here: Deployment) -> None:
     _clear(topic, run, of="landing")
     here.land("landing", topic)
     assert topic.landed("landing") == topic.published
-    assert (topic.sequence("landing"), topic.deliveries()) == (2, 5)
+    assert (topic.batch_number("landing"), topic.deliveries()) == (2, 5)
 
 
 def test_an_old_run_cleared(here: Deployment) -> None:

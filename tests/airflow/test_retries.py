@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.airflow, pytest.mark.full, pytest.mark.timeout(900)]
 
 
-def test_a_retry_adopts_what_the_first_try_staged(here: Deployment) -> None:
+def test_a_retry_reuses_what_the_first_try_staged(here: Deployment) -> None:
     """The Spark job fails twice: each retry lands the very batch that is staged, and nothing is delivered again."""
     topic = here.topic("Failing")
     topic.publish(5)
     topic.order("fail", "fail")
     run = here.land("retrying", topic)
     assert run.tries("land") == 3
-    assert run.result("land")["adopted"] is True
+    assert run.result("land")["reused"] is True
     assert len({batch for _, batch in topic.jobs()}) == 1
     assert topic.landed("retrying") == topic.published
     assert topic.deliveries() == 5
@@ -38,7 +38,7 @@ def test_a_killed_task_is_tried_again_beside_its_living_job(here: Deployment) ->
     run.kill_task("land")
     run.wait("success")
     assert run.tries("land") == 2
-    assert (topic.sequence("retrying"), topic.deliveries()) == (1, 5)
+    assert (topic.batch_number("retrying"), topic.deliveries()) == (1, 5)
     topic.let_go()
     wait_until(lambda: len(topic.landings()) == 2, "the twin has landed too")
     topic.publish(2)
@@ -63,7 +63,7 @@ def test_a_retry_gives_way_to_a_first_try_that_still_runs(here: Deployment) -> N
     run.wait("success")
     wait_until(lambda: not first.is_running(), "the first try's process has ended")
     assert topic.landed("racing") == topic.published
-    assert (topic.sequence("racing"), topic.deliveries()) == (1, 5)
+    assert (topic.batch_number("racing"), topic.deliveries()) == (1, 5)
 
 
 def test_a_task_killed_in_mid_stream_goes_on_after_what_it_had_closed(here: Deployment) -> None:
@@ -75,7 +75,7 @@ def test_a_task_killed_in_mid_stream_goes_on_after_what_it_had_closed(here: Depl
     run.kill_task("land")
     run.wait("failed")
     wait_until(lambda: topic.open_streams() == 0, "the dead task's stream is closed")
-    assert topic.sequence("waiting") == 0
+    assert topic.batch_number("waiting") == 0
     topic.publish(2)
     runs = 0
     while topic.landed("waiting") != topic.published:

@@ -33,7 +33,7 @@ def test_marked_failed_while_the_jvm_runs(here: Deployment) -> None:
     jvm = _jvm(run)
     run.mark("land", "failed")
     wait_until(lambda: not jvm.is_running(), "the JVM has ended")
-    assert topic.sequence(DAG) == 0
+    assert topic.batch_number(DAG) == 0
     here.land(DAG, topic)
     _landed_once(here, topic)
 
@@ -49,7 +49,7 @@ def test_a_killed_task_whose_jvm_lives_on(here: Deployment) -> None:
     run.wait("success")
     wait_until(lambda: not jvm.is_running(), "the twin has ended")
     assert run.tries("land") == 2
-    assert topic.sequence(DAG) == 1
+    assert topic.batch_number(DAG) == 1
     _landed_once(here, topic)
 
 

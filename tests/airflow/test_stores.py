@@ -78,7 +78,7 @@ def test_the_api_gone_before_the_position_is_written(here: Deployment, topic: To
     run.wait("success")
     assert len(topic.landings()) == landed + len(STORES)
     for store in BY_API:
-        assert run.result(store)["adopted"] is True
+        assert run.result(store)["reused"] is True
         assert topic.landed(f"by_{store}") == topic.published
     assert topic.deliveries() == len(STORES) * len(topic.published)
 
@@ -91,7 +91,7 @@ def _run(here: Deployment, topic: Topic) -> Run:
 
 def _told(run: Run, store: str) -> tuple[Any, Any]:
     result = run.result(store)
-    return result["events"], result["sequence"]
+    return result["events"], result["batch_number"]
 
 
 def _all_say(run: Run, words: str) -> bool:

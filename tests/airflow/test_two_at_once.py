@@ -30,7 +30,7 @@ def test_of_two_runs_one_lands_and_the_other_gives_way(here: Deployment) -> None
     topic.let_go()
     first.wait("success")
     second.wait("success")
-    assert [run.result("land")["sequence"] for run in (first, second)] == [1, 2]
+    assert [run.result("land")["batch_number"] for run in (first, second)] == [1, 2]
     assert topic.landed("racing") == topic.published
     assert topic.deliveries() == 5
 
@@ -47,7 +47,7 @@ def test_two_runs_triggered_together_never_land_twice_and_never_nothing(here: De
         ["success", "success"],  # after it gave way, the other's retry may come within the run
     )
     assert topic.landed("racing") == topic.published
-    assert (topic.sequence("racing"), topic.deliveries()) == (1, 6)
+    assert (topic.batch_number("racing"), topic.deliveries()) == (1, 6)
 
 
 def test_mapped_tasks_keep_to_their_topics_in_any_order(here: Deployment) -> None:

@@ -67,10 +67,10 @@ def test_events_wake_the_sensor_and_land(woken: Started, mode: str) -> None:
     """While nothing comes the sensor waits; then it succeeds, and the operator lands what it has received and what came since."""
     topic, run = woken[mode]
     assert run.wait("success") == {"wait": "success", "land": "success"}
-    heard = run.result("wait")
+    waited = run.result("wait")
     batch_id = f"{topic.position(mode)['epoch']}-1"
-    assert heard == {**heard, "batch_id": batch_id, "sequence": 1, "staged": True}
-    assert 1 <= heard["events"] <= 5
+    assert waited == {**waited, "batch_id": batch_id, "batch_number": 1, "staged": True}
+    assert 1 <= waited["events"] <= 5
     landed_once(topic, mode)
 
 
@@ -78,7 +78,7 @@ def test_a_wait_that_ends_with_nothing_is_skipped_softly(soft: Started, mode: st
     """With `soft_fail`: the sensor is skipped at its timeout, and so is what comes after it; no position moves."""
     topic, run = soft[mode]
     assert run.wait("success") == {"wait": "skipped", "land": "skipped"}
-    assert topic.sequence(f"{mode}_soft") == 0
+    assert topic.batch_number(f"{mode}_soft") == 0
     assert topic.deliveries() == 0
     wait_until(lambda: topic.open_streams() == 0, "the stream is closed")
 
@@ -91,7 +91,7 @@ def test_what_a_wait_got_before_its_timeout_is_for_the_next(
     dag_id = f"{mode}_for_three"
     assert failed.wait("failed") == {"wait": "failed", "land": "upstream_failed"}
     assert failed.tries("wait") == 1
-    assert (topic.sequence(dag_id), topic.deliveries()) == (0, 2)
+    assert (topic.batch_number(dag_id), topic.deliveries()) == (0, 2)
     topic.publish(1)
     run = here.land(dag_id, topic)
     assert run.result("wait")["events"] == 3
@@ -131,7 +131,7 @@ def test_two_runs_that_wait_for_the_same(here: Deployment) -> None:
         place_kept(topic, "deferring")
     subscriptions(topic, 1)
     topic.publish(3)
-    wait_until(lambda: topic.sequence("deferring") == 1, "the first batch is committed")
+    wait_until(lambda: topic.batch_number("deferring") == 1, "the first batch is committed")
     wait_until(lambda: all(_ended_or_listens(run, topic) for run in runs), "all is quiet")
     if any(run.state() not in FINISHED for run in runs):
         topic.publish(1)

@@ -84,12 +84,12 @@ def test_one_run_for_a_burst(story: Story) -> None:
         {
             "topic": "/event/Watched_burst__e",
             "consumer": "watched_burst",
-            "batch_id": f"{epoch}-{sequence}",
-            "sequence": sequence,
+            "batch_id": f"{epoch}-{batch_number}",
+            "batch_number": batch_number,
             "events": events,
             "staged": True,
         }
-        for sequence, events in ((1, 5), (2, 3))
+        for batch_number, events in ((1, 5), (2, 3))
     ]
     story.landed_once("burst")
 
@@ -97,7 +97,7 @@ def test_one_run_for_a_burst(story: Story) -> None:
 @pytest.mark.parametrize("name", ["own", "asset", "queue"])
 def test_other_ways_to_say_it(story: Story, name: str) -> None:
     """A store of one's own; the position in the state of the watched asset; the trigger as a message queue of the scheme `sfevents`."""
-    assert story.results(name, "sequence") == [1, 2]
+    assert story.results(name, "batch_number") == [1, 2]
     assert len(story.runs(name)) == 2
     story.landed_once(name)
 

@@ -30,14 +30,14 @@ def nobody_watches(here: Deployment, dag_id: str) -> None:
 
 def begun(topic: Topic, consumer: str) -> None:
     """Wait until the consumer has a position, and no batch yet."""
-    wait_until(lambda: topic.sequence(consumer) == 0, f"{consumer} has begun a position")
+    wait_until(lambda: topic.batch_number(consumer) == 0, f"{consumer} has begun a position")
 
 
 def place_kept(topic: Topic, consumer: str) -> None:
     """Wait until a wait of the consumer has been told a place, and has kept it."""
     staging = topic.here.airflow.home.folder / "sfevents"
     wait_until(
-        lambda: [*staging.glob(f"*/{consumer}/*{topic.short}/anchor.json")],
+        lambda: [*staging.glob(f"*/{consumer}/*{topic.short}/keepalive_point.json")],
         f"{consumer} has heard a keepalive of {topic.name}",
     )
 

@@ -95,8 +95,8 @@ def test_landed_and_landed_again_on_s3(
     files = store.keys("salesforce/Order__e/")
     again = task.land(cluster.master_url, clear_number=1)
 
-    assert (first["events"], first["again"]) == (300, False)
-    assert (again["batch_id"], again["again"]) == (first["batch_id"], True)
+    assert (first["events"], first["rerun"]) == (300, False)
+    assert (again["batch_id"], again["rerun"]) == (first["batch_id"], True)
     assert store.keys("salesforce/Order__e/") == files
     assert table(store, files) == here.expected()
     assert here.bus.deliveries(ORDERS) == 300

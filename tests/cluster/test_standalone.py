@@ -112,7 +112,7 @@ def test_executors_without_what_decoding_needs_are_one_line(
     assert "has no fastavro" in line
     assert "Traceback" not in str(raised.value)
     assert list(here.lake.rglob("*.parquet")) == []
-    assert [json.loads(text)["sequence"] for text in task.positions.values()] == [0]
+    assert [json.loads(text)["batch_number"] for text in task.positions.values()] == [0]
 
 
 def test_executors_in_an_environment_that_travels_with_the_job(

@@ -79,7 +79,7 @@ def test_success_without_a_receipt_is_no_landing(story: Story) -> None:
         seen.run.log
     )
     assert "left no receipt" in seen.run.log
-    assert (seen.position["sequence"], seen.position["replay_id"]) == (0, "earliest")
+    assert (seen.position["batch_number"], seen.position["replay_id"]) == (0, "earliest")
 
 
 def test_a_failing_job_moves_nothing(story: Story) -> None:
@@ -94,18 +94,18 @@ def test_a_failing_job_moves_nothing(story: Story) -> None:
     assert seen.position == story.seen["no receipt"].position
 
 
-def test_a_staged_batch_is_adopted_until_it_has_landed(story: Story) -> None:
+def test_a_staged_batch_is_reused_until_it_has_landed(story: Story) -> None:
     """Every further run takes the same batch, fetches nothing, and the first that lands it commits it."""
     first, *later = (story.seen[name].fetched for name in ("no receipt", "failing job", "landed"))
     assert first is not None
-    assert first["adopted"] is False
-    assert later == [{**first, "adopted": True}] * 2
+    assert first["reused"] is False
+    assert later == [{**first, "reused": True}] * 2
     assert [story.seen[name].deliveries for name in ("no receipt", "failing job", "landed")] == [
         6
     ] * 3
     landed = story.seen["landed"]
     assert set(landed.run.tasks.values()) == {"success"}, landed.run.log
-    assert (landed.position["sequence"], landed.position["events_total"]) == (1, 6)
+    assert (landed.position["batch_number"], landed.position["events_total"]) == (1, 6)
     assert landed.position["replay_id"] == story.published[5]
 
 
@@ -122,5 +122,5 @@ def test_the_next_run_goes_on_after_what_was_kept(story: Story) -> None:
     seen = story.seen["after the end"]
     assert set(seen.run.tasks.values()) == {"success"}, seen.run.log
     assert seen.deliveries == len(story.published) == 13
-    assert (seen.position["sequence"], seen.position["events_total"]) == (2, 13)
+    assert (seen.position["batch_number"], seen.position["events_total"]) == (2, 13)
     assert seen.position["replay_id"] == story.published[-1]

@@ -45,22 +45,22 @@ def test_sensor_and_operator_take_turns_on_the_slot(story: Story) -> None:
     for run in story.runs:
         assert run.tasks == {"wait": "success", "land": "success"}, run.log
     results = [story.result(run) for run in (0, 1)]
-    assert [(one["events"], one["sequence"], one["adopted"]) for one in results] == [
+    assert [(one["events"], one["batch_number"], one["reused"]) for one in results] == [
         (5, 1, False),
         (3, 2, False),
     ]
 
 
 def test_salesforce_keeps_the_end_of_the_last_batch(story: Story) -> None:
-    """The record of epoch and sequence is ours, in the Variable."""
+    """The record of epoch and batch number is ours, in the Variable."""
     [config] = story.here.bus.managed_subscriptions
     assert config.committed == story.published[1][-1]
     position = story.here.position("managed")
     assert position is not None
-    assert (position["sequence"], position["replay_id"]) == (2, config.committed)
+    assert (position["batch_number"], position["replay_id"]) == (2, config.committed)
 
 
 def test_what_the_sensor_heard_is_delivered_once_more(story: Story) -> None:
     """It is staged, but no batch yet, so that Salesforce is not told; one event for each wait, and the result says so."""
     assert story.here.bus.deliveries() == (1 + 5) + (1 + 3)
-    assert [story.result(run)["excess"] for run in (0, 1)] == [{"staged_before": 1}] * 2
+    assert [story.result(run)["extra_deliveries"] for run in (0, 1)] == [{"staged_before": 1}] * 2

@@ -45,7 +45,8 @@ def test_each_store_carries_the_position_to_the_next_run(story: Story, task: str
     for run in story.runs:
         assert run.tasks[task] == "success", run.log
     events = [
-        (story.result(run, task)["events"], story.result(run, task)["sequence"]) for run in (0, 1)
+        (story.result(run, task)["events"], story.result(run, task)["batch_number"])
+        for run in (0, 1)
     ]
     assert events == [(5, 1), (3, 2)]
 
@@ -65,7 +66,7 @@ def test_an_own_store_holds_the_record(story: Story) -> None:
     [kept] = (story.here.folder / "own").iterdir()
     position = json.loads(kept.read_text())
     assert kept.name == "sfevents.by_own.event.Order__e"
-    assert (position["sequence"], position["replay_id"]) == (2, story.published[1][-1])
+    assert (position["batch_number"], position["replay_id"]) == (2, story.published[1][-1])
 
 
 def test_outlet_assets_are_told_what_landed(story: Story) -> None:

@@ -54,7 +54,10 @@ def test_a_run_without_changes_skips_the_chain(story: Story) -> None:
     """With nothing fetched no Spark is started; the position was begun and has not moved."""
     assert set(story.quiet.tasks.values()) == {"skipped"}, story.quiet.log
     assert story.quiet_position is not None
-    assert (story.quiet_position["sequence"], story.quiet_position["replay_id"]) == (0, "earliest")
+    assert (story.quiet_position["batch_number"], story.quiet_position["replay_id"]) == (
+        0,
+        "earliest",
+    )
 
 
 def test_each_record_type_lands_in_its_table(story: Story) -> None:
@@ -76,7 +79,7 @@ def test_the_commit_tells_what_the_chain_did(story: Story) -> None:
     assert committed["batch_id"] == fetched["batch_id"]
     position = story.here.position(DAG, CHANGES)
     assert position is not None
-    assert (position["sequence"], position["replay_id"]) == (1, story.last)
+    assert (position["batch_number"], position["replay_id"]) == (1, story.last)
     assert position["committed_by"]["task"] == "commit"
     assert position["owner"] == f"{DAG}.fetch"
     assert story.here.bus.deliveries(CHANGES) == 5

@@ -29,7 +29,7 @@ def test_each_topic_has_a_position_of_its_own(deploy: Deploy) -> None:
         for topic, (events, end) in ends.items():
             position = here.position(DAG, topic)
             assert position is not None
-            assert (position["sequence"], position["events_total"], position["replay_id"]) == (
+            assert (position["batch_number"], position["events_total"], position["replay_id"]) == (
                 1,
                 events,
                 end,

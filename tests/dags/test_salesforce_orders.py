@@ -72,7 +72,7 @@ def test_no_event_is_delivered_twice(story: Story) -> None:
 def test_the_position_moves_with_what_landed(story: Story) -> None:
     """After each run it stands at the last event landed; after one without events it is as it was."""
     assert [
-        (position["sequence"], position["events_total"], position["replay_id"])
+        (position["batch_number"], position["events_total"], position["replay_id"])
         for position in story.positions[:2]
     ] == [(1, 25, story.published[24]), (2, 32, story.published[31])]
     assert story.positions[2] == story.positions[1]
@@ -80,24 +80,24 @@ def test_the_position_moves_with_what_landed(story: Story) -> None:
 
 def test_the_result_says_what_the_run_did(story: Story) -> None:
     """The task's XCom has the documented keys, no more and no fewer."""
-    for run, (sequence, events) in enumerate(((1, 25), (2, 7))):
+    for run, (batch_number, events) in enumerate(((1, 25), (2, 7))):
         result = story.result(run)
         assert set(result) == {
-            "batch_id", "sequence", "manifest", "events", "bytes", "ended_by", "quarantined",
-            "duplicates", "tables", "drift", "losses", "excess", "adopted", "again", "topic", "consumer",
+            "batch_id", "batch_number", "manifest", "events", "bytes", "ended_by", "quarantined",
+            "duplicates", "tables", "drift", "losses", "extra_deliveries", "reused", "rerun", "topic", "consumer",
             "org_id",
         }  # fmt: skip
-        assert result["batch_id"] == f"{story.positions[0]['epoch']}-{sequence}"
-        assert (result["sequence"], result["events"]) == (sequence, events)
-        assert (result["ended_by"], result["quarantined"], result["adopted"]) == (
+        assert result["batch_id"] == f"{story.positions[0]['epoch']}-{batch_number}"
+        assert (result["batch_number"], result["events"]) == (batch_number, events)
+        assert (result["ended_by"], result["quarantined"], result["reused"]) == (
             "idle_seconds",
             0,
             False,
         )
         assert sum(result["tables"].values()) == events
-        assert [change["what"] for change in result["drift"]] == ["new_table"][: 2 - sequence]
+        assert [change["what"] for change in result["drift"]] == ["new_table"][: 2 - batch_number]
         assert result["bytes"] > 0
-        assert result["excess"] == {}  # one delivery for each event
+        assert result["extra_deliveries"] == {}  # one delivery for each event
         assert result["manifest"].startswith(f"file://{story.here.airflow.folder}/sfevents/")
 
 

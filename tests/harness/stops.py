@@ -79,7 +79,11 @@ class _Signal:
             self._seen[os.getpid()] += 1
             if self._seen[os.getpid()] == self._nth:
                 threading.Thread(target=self._send, daemon=True).start()
-        if event == "os.rename" and os.getpid() in self._sent and str(said[1]).endswith(".done"):
+        if (
+            event == "os.rename"
+            and os.getpid() in self._sent
+            and str(said[1]).endswith(".released")
+        ):
             _write(self._report, {"released": time.monotonic() - self._sent[os.getpid()]})
 
     def _send(self) -> None:

@@ -32,18 +32,18 @@ FIRST_DATE = datetime(2026, 3, 1, tzinfo=UTC)
 def main() -> None:
     _import_everything()
     _say(ready=os.getpid())
-    heard, wake = os.pipe()
+    waited, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(wake)
     with selectors.DefaultSelector() as selector:
-        selector.register(heard, selectors.EVENT_READ)
+        selector.register(waited, selectors.EVENT_READ)
         selector.register(sys.stdin.fileno(), selectors.EVENT_READ)
         rest = b""
         while True:
             ready = {key.fd for key, _ in selector.select()}
-            if heard in ready:
-                os.read(heard, 4096)
+            if waited in ready:
+                os.read(waited, 4096)
                 _tell_the_dead()
             if sys.stdin.fileno() in ready:
                 data = os.read(sys.stdin.fileno(), 65536)

@@ -57,10 +57,10 @@ class Wait:
         if point.front is Front.TRIGGER:
             self._defer()
         self.one = self._start(stop_at=point.step)
-        if not early and point.step != steps.ANCHOR_WRITTEN and not point.latest:
+        if not early and point.step != steps.KEEPALIVE_POINT_WRITTEN and not point.latest:
             world.publish(EVENTS)
         held = self.one.wait_stopped()
-        if held is not None and point.step == steps.ANCHOR_WRITTEN:
+        if held is not None and point.step == steps.KEEPALIVE_POINT_WRITTEN:
             world.publish(EVENTS)  # not received, but the position is before them
         return held
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.spark.tables.file_moves import LANDING
 from airflow_provider_sfevents.staging import layout, lease_holder
-from airflow_provider_sfevents.staging.lease_holder import Holder
+from airflow_provider_sfevents.staging.lease_holder import LeaseHolder
 from airflow_provider_sfevents.staging.manifest import Manifest
 
 if TYPE_CHECKING:
@@ -46,12 +46,12 @@ def misplaced(world: World) -> list[str]:
             if (path / layout.ORIGIN).exists()
         }
     )
-    sequence, epoch = position["sequence"], position["epoch"]
+    batch_number, epoch = position["batch_number"], position["epoch"]
     said = {
         "replay_id": (position["replay_id"], world.replay_ids[-1]),
         "epochs": ([epoch], epochs),
-        "batch_id": (position["batch_id"], layout.batch_id(epoch, sequence)),
-        "newest batch": (f"{sequence:010d}", _newest_landed(world)),
+        "batch_id": (position["batch_id"], layout.batch_id(epoch, batch_number)),
+        "newest batch": (f"{batch_number:010d}", _newest_landed(world)),
     }
     return [
         f"position: {name} is {found!r} and not {wanted!r}"
@@ -103,7 +103,7 @@ def overcounted(world: World, delivered: int) -> list[str]:
     counted = [
         Manifest.from_json(path.read_text(), str(path)) for path in manifests if path.exists()
     ]
-    said = sum(one.events + sum(one.excess.values()) for one in counted)
+    said = sum(one.events + sum(one.extra_deliveries.values()) for one in counted)
     return [f"the manifests count {said} deliveries, and {delivered} were made"] * (
         said > delivered
     )
@@ -116,7 +116,7 @@ def _newest_landed(world: World) -> str:
 
 
 def _is_held(folder: Path) -> bool:
-    claims = sorted((folder / layout.CLAIMS).glob("*.json"))
-    if not claims or claims[-1].with_suffix(".done").exists():
+    leases = sorted((folder / layout.LEASES).glob("*.json"))
+    if not leases or leases[-1].with_suffix(".released").exists():
         return False
-    return lease_holder.is_alive(Holder.from_json(claims[-1].read_text())) is not False
+    return lease_holder.is_alive(LeaseHolder.from_json(leases[-1].read_text())) is not False

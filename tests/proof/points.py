@@ -81,7 +81,7 @@ BEGINNINGS = (steps.POSITION_BEGUN, steps.ORIGIN_WRITTEN)
 BEYOND = (steps.MANIFEST_NEXT, steps.MANIFEST_WRITTEN, *steps.CARRY_OVER_STEPS)
 """Steps at which events beyond the batch are in memory only."""
 
-LISTENING = (steps.CLAIMED, steps.DELIVERED, steps.PART_CLOSED, steps.HEARD)
+LISTENING = (steps.LEASED, steps.DELIVERED, steps.PART_CLOSED, steps.WAITED)
 """Steps of a wait that receives an event."""
 
 REWRITES = frozenset({steps.LANDING_CLEAR, steps.LANDING_REMOVE})
@@ -95,7 +95,7 @@ MANAGED_WORKER_STEPS = (
 
 _STREAMING = (
     steps.AUTHENTICATED,
-    steps.CLAIMED,
+    steps.LEASED,
     steps.DELIVERED,
     steps.PART_CLOSED,
     steps.SCHEMA_KEPT,
@@ -125,7 +125,7 @@ def quick_points() -> list[CrashPoint]:
         "variable-landing-move-twin-after",
         "variable-manifest-written-emulator",
         "variable-trigger-part-closed-triggerer",
-        "variable-beyond-carry-over-claimed-task",
+        "variable-beyond-carry-over-leased-task",
     }
     return [point for point in crash_points() if point.id in wanted]
 
@@ -138,7 +138,7 @@ def _worker_points() -> Iterator[CrashPoint]:
             yield CrashPoint(step=step + nth, store=store, again=(row + column) % 2 == 0)
     for column, step in enumerate(steps.WORKER_STEPS):
         yield CrashPoint(step=step, victim=Victim.TERMINATED, again=column % 2 == 0)
-    for step in (steps.CLAIMED, steps.DELIVERED, steps.MANIFEST_WRITTEN, steps.COMMIT_NEXT):
+    for step in (steps.LEASED, steps.DELIVERED, steps.MANIFEST_WRITTEN, steps.COMMIT_NEXT):
         yield CrashPoint(step=step, victim=Victim.SUPERVISOR)
         yield CrashPoint(step=step, victim=Victim.WORKER, again=True)
     for step in (*_STREAMING, steps.MANIFEST_WRITTEN):
@@ -149,7 +149,7 @@ def _beyond_points() -> Iterator[CrashPoint]:
     """Steps for events beyond a batch: manifest, lease and first part of the next batch."""
     for column, step in enumerate((*BEYOND, f"{steps.PART_CLOSED}:2")):
         yield CrashPoint(step=step, again=column % 2 == 0, beyond=True)
-    yield CrashPoint(step=steps.CARRY_OVER_CLAIMED, victim=Victim.WORKER, beyond=True)
+    yield CrashPoint(step=steps.CARRY_OVER_LEASED, victim=Victim.WORKER, beyond=True)
 
 
 def _latest_points() -> Iterator[CrashPoint]:
@@ -163,8 +163,8 @@ def _latest_points() -> Iterator[CrashPoint]:
 def _wait_points() -> Iterator[CrashPoint]:
     """Each step of a wait, for a sensor, a trigger or a watcher."""
     yield from _poke_points()
-    for step in (steps.ANCHOR_WRITTEN, *LISTENING):
-        again = step != steps.HEARD
+    for step in (steps.KEEPALIVE_POINT_WRITTEN, *LISTENING):
+        again = step != steps.WAITED
         yield CrashPoint(front=Front.TRIGGER, step=step, victim=Victim.TRIGGERER, again=again)
     for victim in (Victim.EMULATOR, Victim.TWIN_BESIDE):
         yield CrashPoint(front=Front.TRIGGER, step=steps.DELIVERED, victim=victim, again=True)
@@ -185,11 +185,11 @@ def _poke_points() -> Iterator[CrashPoint]:
             yield CrashPoint(front=Front.POKE, step=step, store=store, again=again)
     for column, step in enumerate((*LISTENING, *sorted(FALLBACKS))):
         yield CrashPoint(front=Front.POKE, step=step, again=column % 2 == 0)
-    for step in (steps.CLAIMED, *BEGINNINGS):
+    for step in (steps.LEASED, *BEGINNINGS):
         again = step != steps.ORIGIN_WRITTEN
         yield CrashPoint(front=Front.POKE, step=step, again=again, latest=True)
     for step, victim in (
-        (steps.CLAIMED, Victim.SUPERVISOR),
+        (steps.LEASED, Victim.SUPERVISOR),
         (steps.DELIVERED, Victim.WORKER),
         (steps.DELIVERED, Victim.EMULATOR),
     ):

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from airflow_provider_sfevents.staging import lease_holder
-from airflow_provider_sfevents.staging.lease_holder import Holder
+from airflow_provider_sfevents.staging.lease_holder import LeaseHolder
 from airflow_provider_sfevents.staging.manifest import Run
 from tests.proof import invariants
 from tests.proof.world import Stage, World
@@ -37,7 +37,7 @@ def world(tmp_path: Path) -> World:
     land(made, "e1-1-00000", ["a", "b"])
     for name, text in (
         ("own/sfevents.proof", json.dumps(POSITION)),
-        (f"{BATCH}/landed.json", "{}"),
+        (f"{BATCH}/receipt.json", "{}"),
         (f"{BATCH}/../origin.json", "{}"),
     ):
         path = tmp_path / name
@@ -46,7 +46,7 @@ def world(tmp_path: Path) -> World:
     return made
 
 
-POSITION = {"epoch": "e1", "sequence": 1, "batch_id": "e1-1", "replay_id": "02"}
+POSITION = {"epoch": "e1", "batch_number": 1, "batch_id": "e1-1", "replay_id": "02"}
 
 
 def land(world: World, name: str, ids: list[str], folder: str = "events") -> None:
@@ -91,7 +91,10 @@ def test_an_event_that_is_not_there_is_lost(world: World) -> None:
         ({"replay_id": "01"}, "replay_id is '01' and not '02'"),
         ({"batch_id": "e1-7"}, "batch_id is 'e1-7' and not 'e1-1'"),
         ({"epoch": "e2", "batch_id": "e2-1"}, "epochs is ['e2'] and not ['e1']"),
-        ({"sequence": 2, "batch_id": "e1-2"}, "newest batch is '0000000002' and not '0000000001'"),
+        (
+            {"batch_number": 2, "batch_id": "e1-2"},
+            "newest batch is '0000000002' and not '0000000001'",
+        ),
     ],
     ids=["behind", "another batch", "another epoch", "ahead of what landed"],
 )
@@ -115,12 +118,12 @@ def test_what_nobody_needs_any_more_is_an_orphan(world: World, path: str) -> Non
     assert f"left behind: {path}" in invariants.orphans(world)
 
 
-def test_a_claim_of_a_living_process_is_an_orphan(world: World) -> None:
+def test_a_lease_of_a_living_process_is_an_orphan(world: World) -> None:
     """A lease is reported only while its holder is alive and has not released it."""
-    holder = Holder.here(Run(), "2026-01-01T00:00:00+00:00")
-    claim = world.folder / BATCH / "claims/0001.json"
-    claim.parent.mkdir()
-    claim.write_text(holder.to_json())
+    holder = LeaseHolder.here(Run(), "2026-01-01T00:00:00+00:00")
+    lease = world.folder / BATCH / "leases/0001.json"
+    lease.parent.mkdir()
+    lease.write_text(holder.to_json())
     lease_holder.remember(holder)
     assert invariants.orphans(world) == [f"still claimed: {world.folder / BATCH}"]
     lease_holder.forget(holder)
@@ -129,7 +132,7 @@ def test_a_claim_of_a_living_process_is_an_orphan(world: World) -> None:
 
 def test_a_bill_beyond_what_was_delivered_is_wrong(world: World) -> None:
     """Manifests that count five deliveries are reported if the bus counted fewer."""
-    said = replace(manifest(), events=2, excess={"in_memory": 3})
+    said = replace(manifest(), events=2, extra_deliveries={"in_memory": 3})
     (world.folder / BATCH / "manifest.json").write_text(said.to_json())
     assert invariants.overcounted(world, 5) == []
     assert invariants.overcounted(world, 4) == ["the manifests count 5 deliveries, and 4 were made"]

@@ -30,7 +30,7 @@ BUSY = 60
 MOMENTS = (
     # step, the most times that it is reached, the longest time after it
     (steps.AUTHENTICATED, 1, 0.05),
-    (steps.CLAIMED, 1, 0.05),
+    (steps.LEASED, 1, 0.05),
     *[(steps.DELIVERED, 12, 0.05)] * 4,
     (steps.PART_CLOSED, 1, 0.02),
     (steps.MANIFEST_NEXT, 1, 0.02),
@@ -108,8 +108,8 @@ class Signals:
 
     def _left_behind(self) -> Iterator[str]:
         for batch in self.world.batches:
-            for lease in (batch / layout.CLAIMS).glob("*.json"):
-                if not lease.with_suffix(".done").exists():
+            for lease in (batch / layout.LEASES).glob("*.json"):
+                if not lease.with_suffix(".released").exists():
                     yield f"lease {lease} is not released"
         for part in self.world.staging.rglob(".part-*"):
             yield f"file {part} is not closed"

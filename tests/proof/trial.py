@@ -181,9 +181,9 @@ def _explain(point: CrashPoint, world: World, trial: Trial) -> None:
     No other event may be delivered again.
     """
     released = sum(trial.causes.values())
-    excess = world.bus.deliveries(world.topic) - released - len(world.note_kept())
-    if excess > 0:
-        trial.causes[_cause(point)] = excess
+    extra_deliveries = world.bus.deliveries(world.topic) - released - len(world.note_kept())
+    if extra_deliveries > 0:
+        trial.causes[_cause(point)] = extra_deliveries
 
 
 def _cause(point: CrashPoint) -> str:

@@ -298,7 +298,7 @@ class World:
     def position(self) -> dict[str, Any] | None:
         """Read the position's record from its store."""
         records = [json.loads(text) for text in self._records()]
-        return max(records, key=lambda record: int(record["sequence"]), default=None)
+        return max(records, key=lambda record: int(record["batch_number"]), default=None)
 
     def _records(self) -> list[str]:
         own = self.folder / "own"

@@ -136,7 +136,7 @@ def test_every_event_lands_exactly_once(landed: Landed) -> None:
         "SELECT count(*), count(DISTINCT event_id), count(DISTINCT replay_id), count(DISTINCT batch_id) FROM rows"
     ).fetchall()
     assert counts == [(flights.DEPARTURES, flights.DEPARTURES, flights.DEPARTURES, len(BATCHES))]
-    assert (landed.position["events_total"], landed.position["sequence"]) == (
+    assert (landed.position["events_total"], landed.position["batch_number"]) == (
         flights.DEPARTURES,
         len(BATCHES),
     )
@@ -152,7 +152,7 @@ def test_the_position_is_the_last_event(landed: Landed) -> None:
     ends = landed.sql.execute(
         "SELECT batch_sequence, min(replay_id), max(replay_id) FROM rows GROUP BY 1 ORDER BY 1"
     ).fetchall()
-    assert [sequence for sequence, _, _ in ends] == [1, 2, 3, 4]
+    assert [batch_number for batch_number, _, _ in ends] == [1, 2, 3, 4]
     assert all(last < first for (_, _, last), (_, first, _) in pairwise(ends))
     assert landed.position["replay_id"] == ends[-1][2]
 

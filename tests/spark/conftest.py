@@ -242,7 +242,7 @@ class Staging:
             "topic": "/event/Order__e",
             "consumer": "orders",
             "epoch": epoch,
-            "sequence": sequence,
+            "batch_number": sequence,
             "batch_id": layout.batch_id(epoch, sequence),
             "position_start": "earliest",
             "start": "earliest",

@@ -160,7 +160,7 @@ class CurrentState:
         """The next batch; URL of its manifest."""
         self.sequence += 1
         said = {
-            "sequence": self.sequence,
+            "batch_number": self.sequence,
             "start": self.end,
             "end": f"{self.sequence:020x}",
             "ended_by": ended_by,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.batches.managed import redelivery
 from airflow_provider_sfevents.batches.position import replay_id_age
-from airflow_provider_sfevents.batches.recovery import Fetch
+from airflow_provider_sfevents.batches.recovery import FetchPlan
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.positions.record import Position
 from airflow_provider_sfevents.replay_point import EARLIEST, LATEST, ReplayPoint
@@ -22,7 +22,7 @@ from airflow_provider_sfevents.staging.sidecar_files import Confirmed
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
-    from airflow_provider_sfevents.batches.next_batch import Coming
+    from airflow_provider_sfevents.batches.next_batch import NextBatch
     from airflow_provider_sfevents.pubsub.bounds import Bounds, StagedProgress
     from airflow_provider_sfevents.pubsub.client import PubSubClient
     from airflow_provider_sfevents.pubsub.managed.managed_subscription import ManagedSubscription
@@ -44,22 +44,22 @@ class ManagedSource:
         self,
         client: PubSubClient,
         managed: ManagedSubscription,
-        coming: Coming,
+        next_batch: NextBatch,
         folder: TopicFolder,
         staging_id: str,
         *,
-        plan: Fetch | None = None,
+        plan: FetchPlan | None = None,
         stop: asyncio.Event | None = None,
     ) -> None:
         self._staging_id = staging_id
         self._client = client
         self._managed = managed
-        self._plan = plan or Fetch(start=coming.start)
+        self._plan = plan or FetchPlan(start=next_batch.start)
         self._stop = stop
         self._offered = ""
-        self._coming = coming
+        self._coming = next_batch
         self._topic_folder = folder
-        self._folder = folder.batch(coming.epoch, coming.sequence)
+        self._folder = folder.batch(next_batch.epoch, next_batch.batch_number)
 
     async def fetch(
         self,
@@ -140,7 +140,7 @@ class ManagedSource:
         if not owed:
             return
         if not (why := await self._managed.commit(owed, self._stop)):
-            await asyncio.to_thread(self._confirm, self._coming.sequence - 1, owed)
+            await asyncio.to_thread(self._confirm, self._coming.batch_number - 1, owed)
             return
         log.info(
             "Salesforce did not commit replay id %s of an earlier attempt: %s. Events that are "
@@ -190,15 +190,15 @@ class ManagedSource:
     async def _note(self, place: str) -> None:
         """Record beside the batch that Salesforce keeps this replay id."""
         try:
-            await asyncio.to_thread(self._confirm, self._coming.sequence, place)
+            await asyncio.to_thread(self._confirm, self._coming.batch_number, place)
         except StagingError as error:
             log.warning("Could not record that Salesforce keeps the replay id: %s", error)
 
     # The methods below block; they run in a thread.
 
-    def _confirm(self, sequence: int, replay_id: str) -> None:
+    def _confirm(self, batch_number: int, replay_id: str) -> None:
         at = datetime.now(UTC).isoformat()
-        batch = self._topic_folder.batch(self._coming.epoch, sequence)
+        batch = self._topic_folder.batch(self._coming.epoch, batch_number)
         batch.write_confirmed(Confirmed(replay_id=replay_id, at=at))
 
     def _owed(self) -> str:
@@ -206,14 +206,14 @@ class ManagedSource:
 
         Empty if another staging area's form of that batch has landed.
         """
-        anchor = replay_id_age.anchor_at(
-            self._topic_folder, self._coming.epoch, self._coming.sequence - 1
+        keepalive_point = replay_id_age.keepalive_point_at(
+            self._topic_folder, self._coming.epoch, self._coming.batch_number - 1
         )
-        moved_on = anchor is not None or bool(self._coming.resume_after)
+        moved_on = keepalive_point is not None or bool(self._coming.resume_after)
         owed = redelivery.to_commit_first(next(self._before(), None), moved_on=moved_on)
         return owed if owed == self._coming.position_start else ""
 
-    def _has_no_place(self, plan: Fetch) -> bool:
+    def _has_no_place(self, plan: FetchPlan) -> bool:
         """Return whether the managed subscription might start beyond what this staging area holds.
 
         It does not in two cases: the position was last worked on with this area, and Salesforce has
@@ -221,18 +221,18 @@ class ManagedSource:
         other area was used. A first batch at `earliest` needs no origin for that: a task may have
         died after the first record and before the origin.
         """
-        coming, topic = self._coming, self._topic_folder
+        next_batch, topic = self._coming, self._topic_folder
         if plan.subscribe_at == LATEST:
             return False
-        if coming.staging_id != self._staging_id:
+        if next_batch.staging_id != self._staging_id:
             return True
-        if (coming.sequence, coming.start) == (1, EARLIEST):
+        if (next_batch.batch_number, next_batch.start) == (1, EARLIEST):
             return False
-        newest_first = sorted(topic.sequences(coming.epoch), reverse=True)
-        since = [one for one in newest_first if one >= coming.staging_since]
-        if any(topic.batch(coming.epoch, one).read_confirmed() for one in since):
+        newest_first = sorted(topic.batch_numbers(next_batch.epoch), reverse=True)
+        since = [one for one in newest_first if one >= next_batch.staging_since]
+        if any(topic.batch(next_batch.epoch, one).read_confirmed() for one in since):
             return False
-        return coming.staging_since > 1 or not self._has_begun_here()
+        return next_batch.staging_since > 1 or not self._has_begun_here()
 
     def _has_begun_here(self) -> bool:
         """Return whether the epoch began with this staging area, at `earliest`."""
@@ -247,8 +247,8 @@ class ManagedSource:
 
     def _before(self) -> Iterator[redelivery.Before]:
         """Yield the batches of the epoch that are still here, newest first."""
-        for sequence in range(self._coming.sequence - 1, 0, -1):
-            batch = self._topic_folder.batch(self._coming.epoch, sequence)
+        for batch_number in range(self._coming.batch_number - 1, 0, -1):
+            batch = self._topic_folder.batch(self._coming.epoch, batch_number)
             manifest = batch.read_manifest()
             if manifest is None:
                 return
@@ -258,11 +258,11 @@ class ManagedSource:
                 committed=batch.read_confirmed() == manifest.end,
             )
 
-    def _known(self, plan: Fetch) -> dict[bytes, str]:
+    def _known(self, plan: FetchPlan) -> dict[bytes, str]:
         """Return the event ids, by replay id, of all events that may come again."""
         found = self._folder.identities(plan.kept)
         for before in redelivery.may_come_again(self._before()):
-            batch = self._topic_folder.batch(before.manifest.epoch, before.manifest.sequence)
+            batch = self._topic_folder.batch(before.manifest.epoch, before.manifest.batch_number)
             found |= batch.identities(before.manifest.parts)
         return found
 

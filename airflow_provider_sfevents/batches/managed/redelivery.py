@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from airflow_provider_sfevents.batches.recovery import Fetch
+    from airflow_provider_sfevents.batches.recovery import FetchPlan
     from airflow_provider_sfevents.staging.manifest import Manifest, Receipt
 
 
@@ -90,10 +90,10 @@ def to_commit_first(last: Before | None, *, moved_on: bool) -> str:
     return last.manifest.end
 
 
-def kept_replay_id(plan: Fetch) -> str:
+def kept_replay_id(plan: FetchPlan) -> str:
     """Return a replay id, hex, that may be committed again at any time; empty: none is known.
 
     No event that is not staged comes before it.
     """
-    point = plan.anchors[0] if plan.anchors else plan.start
+    point = plan.keepalive_points[0] if plan.keepalive_points else plan.start
     return point.to_text() if point.is_replay_id else ""

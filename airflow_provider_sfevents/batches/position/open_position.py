@@ -24,7 +24,7 @@ from airflow_provider_sfevents.batches.position.position_writes import write_fir
 from airflow_provider_sfevents.exceptions import ConfigurationError, PositionConflictError
 from airflow_provider_sfevents.positions import ownership, record, stores
 from airflow_provider_sfevents.replay_point import ReplayPoint
-from airflow_provider_sfevents.staging.lease_holder import Holder
+from airflow_provider_sfevents.staging.lease_holder import LeaseHolder
 from airflow_provider_sfevents.staging.manifest import LossWindow
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def open_position(
     refuse_stale(position, landed, store.where)
     refuse_second_in_run(position, request, store.where)
     refuse_elsewhere(position, staging_id, store.where)
-    by_task = position.committed_by.dag and not position.sequence
+    by_task = position.committed_by.dag and not position.batch_number
     if by_task and request.initial_replay != position.initial_replay:
         log.warning(
             "%s was begun with initial_replay=%r, which counts; this task says %r. Give the "
@@ -116,14 +116,14 @@ def opened(
 class Landed:
     """The newest batch of a consumer and topic that has a receipt.
 
-    :param sequence: number of the batch.
+    :param batch_number: number of the batch.
     :param end: its last replay id, hex; empty if the manifest is gone.
     :param is_forgotten: a user forgot the position after that batch's epoch had begun.
     :param older_epochs: epochs before the batch's epoch.
     """
 
     epoch: str
-    sequence: int
+    batch_number: int
     end: str = ""
     is_forgotten: bool = False
     older_epochs: frozenset[str] = frozenset()
@@ -138,7 +138,7 @@ def newest_landed(folder: TopicFolder) -> Landed | None:
     manifest, receipt = batch.read_manifest(), batch.read_receipt()
     return Landed(
         epoch=newest[0],
-        sequence=newest[1],
+        batch_number=newest[1],
         end=recovery.as_landed(manifest, receipt).end if manifest and receipt else "",
         is_forgotten=not folder.after_forgetting(newest[0]),
         older_epochs=folder.ancestors(newest[0]),
@@ -146,7 +146,7 @@ def newest_landed(folder: TopicFolder) -> Landed | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Begun:
+class EpochStart:
     """An epoch that the staging area knows of.
 
     :param at: time at which it began, ISO-8601.
@@ -158,11 +158,11 @@ class Begun:
     by: Run
 
 
-def begun_epochs(folder: TopicFolder) -> list[Begun]:
+def begun_epochs(folder: TopicFolder) -> list[EpochStart]:
     """Return the epochs begun since the position was last forgotten on purpose, oldest first."""
     forgotten = folder.forgotten()
     return [
-        Begun(
+        EpochStart(
             epoch=origin.epoch,
             at=origin.created_at,
             by=record.Position.from_json(
@@ -175,7 +175,7 @@ def begun_epochs(folder: TopicFolder) -> list[Begun]:
 
 
 def refuse_lost(
-    landed: Landed | None, begun: Sequence[Begun], request: BatchRequest, where: str
+    landed: Landed | None, begun: Sequence[EpochStart], request: BatchRequest, where: str
 ) -> None:
     """Refuse a missing position unless this is a first run.
 
@@ -183,7 +183,7 @@ def refuse_lost(
         begun.
     """
     if landed is not None and not landed.is_forgotten:
-        found = f"batch {landed.epoch}-{landed.sequence} of this consumer and topic has landed"
+        found = f"batch {landed.epoch}-{landed.batch_number} of this consumer and topic has landed"
         back = (
             "Put it back where that batch ended: "
             f"`{_command('set', request)} {landed.end or '<replay id>'}`; or begin"
@@ -217,15 +217,15 @@ def refuse_stale(position: Position, landed: Landed | None, where: str) -> None:
     if landed is None:
         return
     if landed.epoch == position.epoch:
-        is_stale = landed.sequence > position.sequence + 1
+        is_stale = landed.batch_number > position.batch_number + 1
     else:
         is_stale = position.epoch in landed.older_epochs
     if not is_stale:
         return
     raise PositionConflictError(
-        f"{where} is at batch {position.epoch}-{position.sequence}, but batch "
-        f"{landed.epoch}-{landed.sequence} has landed: an older position was put in its place (a "
-        "backup, an environment variable), or another Airflow works with the same staging area. "
+        f"{where} is at batch {position.epoch}-{position.batch_number}, but batch "
+        f"{landed.epoch}-{landed.batch_number} has landed: an older position was put in its place "
+        "(a backup, an environment variable), or another Airflow works with the same staging area. "
         f"Put the newer one back: `airflow sfevents position set {position.consumer} "
         f"{position.topic} {landed.end or '<replay id>'}`, as that batch ended there."
     )
@@ -238,7 +238,7 @@ def refuse_second_in_run(position: Position, request: BatchRequest, where: str) 
     """
     by, run = position.committed_by, request.run
     if (
-        position.sequence
+        position.batch_number
         and run.run
         and (by.dag, by.run, by.task) == (run.dag, run.run, run.task)
         and by.map_index != run.map_index
@@ -273,7 +273,7 @@ def refuse_elsewhere(position: Position, staging_id: str, where: str) -> None:
 
 
 def events_elsewhere(position: Position, staging_id: str) -> int:
-    """Return how many events of the coming batch a wait has staged elsewhere, as far as known."""
+    """Return how many events of the next batch a wait has staged elsewhere, as far as known."""
     return position.staged_events if position.staged_in not in ("", staging_id) else 0
 
 
@@ -294,7 +294,7 @@ def warn_of_other_area(position: Position, staging_id: str, where: str) -> None:
         position.staged_in if events else position.staging_id,
         staging_id,
         position.epoch,
-        position.sequence + 1,
+        position.batch_number + 1,
         counted,
     )
 
@@ -315,15 +315,15 @@ def _begin(
     :raises LeaseHeldError: another first run is about to begin.
     """
     start = ReplayPoint.from_text(request.initial_replay).to_text()
-    holder = Holder.here(request.run, datetime.now(UTC).isoformat())
-    with folder.claim_beginning(holder) as claim:
+    holder = LeaseHolder.here(request.run, datetime.now(UTC).isoformat())
+    with folder.take_beginning_lease(holder) as lease:
         position = stores.read(store)
         if position is not None:  # another task has just begun it
             return Opened(position=position)
         refuse_lost(newest_landed(folder), begun_epochs(folder), request, store.where)
         position = _first_position(request, session, folder, start, staging_id)
         if position.is_pinned:
-            claim.check()
+            lease.check()
             write_first(position, store, folder)
     return Opened(position=position, is_draft=not position.is_pinned)
 

@@ -1,6 +1,6 @@
 """Writes of a position before its commit: first record, pin, loss window, keepalive, wait.
 
-No store has a compare-and-swap. So each write happens under the lease of the coming batch, follows
+No store has a compare-and-swap. So each write happens under the lease of the next batch, follows
 a read that finds the record as this task knows it, and is read back (`stores.write`). A task that
 finds another record gives way.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.positions.record import Position
     from airflow_provider_sfevents.positions.stores import PositionStore
     from airflow_provider_sfevents.staging.area import TopicFolder
-    from airflow_provider_sfevents.staging.leases import Claim
+    from airflow_provider_sfevents.staging.leases import Lease
 
 log = logging.getLogger(__name__)
 
@@ -40,18 +40,18 @@ class Pin:
     folder: TopicFolder
     staging_id: str
 
-    def record(self, replay_id: str, by: str, claim: Claim) -> Position:
+    def record(self, replay_id: str, by: str, lease: Lease) -> Position:
         """Write the position and read it back. Blocks.
 
         :param replay_id: hex, of the first keepalive or event.
         :param by: `record.KEEPALIVE` or `record.EVENT`.
-        :param claim: of the coming batch.
+        :param lease: of the next batch.
         :raises LeaseHeldError: another task holds the batch, or has begun or pinned the position.
         """
-        claim.check()
+        lease.check()
         position = record.pin(self.draft, replay_id, by=by, staging_id=self.staging_id)
         if self.stored is not None:
-            return keep_loss(self.store, self.stored, position, claim)
+            return keep_loss(self.store, self.stored, position, lease)
         self.require_unchanged()
         write_first(position, self.store, self.folder)
         return position
@@ -93,13 +93,13 @@ def write_first(position: Position, store: PositionStore, folder: TopicFolder) -
     )
 
 
-def keep_loss(store: PositionStore, before: Position, after: Position, claim: Claim) -> Position:
+def keep_loss(store: PositionStore, before: Position, after: Position, lease: Lease) -> Position:
     """Write a position that has a new loss window, or whose `latest` is pinned now. Blocks.
 
-    :param claim: of the coming batch.
+    :param lease: of the next batch.
     :raises LeaseHeldError: another task holds the batch, or has written the position.
     """
-    claim.check()
+    lease.check()
     steps.reached(steps.FALLBACK_NEXT, after.topic)
     _write_moved(store, before, after)
     steps.reached(steps.FALLBACK_WRITTEN, after.topic)
@@ -128,20 +128,20 @@ def keep_loss(store: PositionStore, before: Position, after: Position, claim: Cl
     return after
 
 
-def keep_keepalive(store: PositionStore, position: Position, replay_id: str, claim: Claim) -> None:
-    """Let the coming batch begin at a keepalive, so that a quiet topic's replay id stays valid.
+def keep_keepalive(store: PositionStore, position: Position, replay_id: str, lease: Lease) -> None:
+    """Let the next batch begin at a keepalive, so that a quiet topic's replay id stays valid.
 
     Blocks. Call it only if nothing of the batch is staged: a staged event comes before the
     keepalive.
 
     :raises LeaseHeldError: another task holds the batch, or has written the position.
     """
-    claim.check()
+    lease.check()
     at = datetime.now(UTC).isoformat()
     _write_moved(store, position, record.move_on(position, replay_id, at))
 
 
-def take_area(store: PositionStore, position: Position, staging_id: str, claim: Claim) -> Position:
+def take_area(store: PositionStore, position: Position, staging_id: str, lease: Lease) -> Position:
     """Record this task's staging area in the position before a managed subscription's commit.
 
     Blocks. Salesforce then keeps a replay id of events that are staged here alone. A task with
@@ -152,27 +152,27 @@ def take_area(store: PositionStore, position: Position, staging_id: str, claim: 
     if position.staging_id == staging_id:
         require_unchanged(store, position)
         return position
-    claim.check()
+    lease.check()
     taken = record.work_in(position, staging_id)
     _write_moved(store, position, taken)
     return taken
 
 
 def note_wait(
-    store: PositionStore, epoch: str, sequence: int, staging_id: str, events: int, claim: Claim
+    store: PositionStore, epoch: str, batch_number: int, staging_id: str, events: int, lease: Lease
 ) -> None:
     """Record how many events a wait has staged for a batch, if the batch follows the position.
 
     Blocks.
 
-    :param claim: of that batch.
+    :param lease: of that batch.
     :raises LeaseHeldError: another task holds the batch, or writes the position.
     """
     position = stores.read(store)
-    if position is None or (position.epoch, position.sequence + 1) != (epoch, sequence):
+    if position is None or (position.epoch, position.batch_number + 1) != (epoch, batch_number):
         return
     if (position.staged_in, position.staged_events) != (staging_id, events):
-        claim.check()
+        lease.check()
         _write_moved(store, position, record.note_wait(position, staging_id, events))
 
 

@@ -24,7 +24,7 @@ from airflow_provider_sfevents.replay_point import EARLIEST, LATEST, PRESETS
 from airflow_provider_sfevents.staging.manifest import LossWindow
 
 if TYPE_CHECKING:
-    from airflow_provider_sfevents.batches.recovery import Fetch
+    from airflow_provider_sfevents.batches.recovery import FetchPlan
     from airflow_provider_sfevents.positions.record import Position
 
 log = logging.getLogger(__name__)
@@ -46,11 +46,11 @@ def check_choice(replay_fallback: str) -> str:
     return replay_fallback
 
 
-def without_anchor(plan: Fetch, refused: ReplayIdRefusedError) -> Fetch | None:
+def without_keepalive_point(plan: FetchPlan, refused: ReplayIdRefusedError) -> FetchPlan | None:
     """Return the plan without the keepalive point that the bus refused; None: the plan had none."""
-    if not plan.anchors:
+    if not plan.keepalive_points:
         return None
-    older = replace(plan, anchors=plan.anchors[1:])
+    older = replace(plan, keepalive_points=plan.keepalive_points[1:])
     log.warning(
         "Keepalive point %s is refused; continuing after %s. %s",
         plan.subscribe_at,
@@ -108,7 +108,7 @@ def without_first(position: Position) -> Position:
 def _what_to_choose(refused: ReplayIdRefusedError, position: Position, where: str) -> str:
     """Build the message with the user's choices after a refused replay id."""
     command = f"airflow sfevents position set {position.consumer} {position.topic}"
-    if not position.sequence and position.initial_replay == position.start.to_text():
+    if not position.batch_number and position.initial_replay == position.start.to_text():
         return (
             f"{refused} The replay id {position.start} is the task's initial_replay, and nothing "
             "has landed yet. The position was not moved. Correct the argument; then `airflow "

@@ -17,11 +17,11 @@ from airflow_provider_sfevents.replay_point import LATEST, PRESETS
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.batches.outcome import BatchRequest
-    from airflow_provider_sfevents.batches.recovery import Fetch
+    from airflow_provider_sfevents.batches.recovery import FetchPlan
     from airflow_provider_sfevents.positions.record import Position
     from airflow_provider_sfevents.pubsub.bounds import Bounds
     from airflow_provider_sfevents.staging.area import TopicFolder
-    from airflow_provider_sfevents.staging.sidecar_files import Anchor
+    from airflow_provider_sfevents.staging.sidecar_files import KeepalivePoint
 
 log = logging.getLogger(__name__)
 
@@ -36,29 +36,32 @@ WORRYING = timedelta(hours=48)
 """Age from which each run logs a warning; 24 hours are left to act."""
 
 
-def anchor_of(folder: TopicFolder, position: Position) -> Anchor | None:
+def keepalive_point_of(folder: TopicFolder, position: Position) -> KeepalivePoint | None:
     """Return the keepalive point of this position, if there is one.
 
     `recovery` decides whether it follows the batch's files.
     """
-    return anchor_at(folder, position.epoch, position.sequence)
+    return keepalive_point_at(folder, position.epoch, position.batch_number)
 
 
-def anchor_at(folder: TopicFolder, epoch: str, sequence: int) -> Anchor | None:
+def keepalive_point_at(folder: TopicFolder, epoch: str, batch_number: int) -> KeepalivePoint | None:
     """Return the keepalive point of a position given by epoch and batch number, if there is one."""
-    anchor = folder.read_anchor()
-    if anchor is None or (anchor.epoch, anchor.sequence) != (epoch, sequence):
+    keepalive_point = folder.read_keepalive_point()
+    if keepalive_point is None or (keepalive_point.epoch, keepalive_point.batch_number) != (
+        epoch,
+        batch_number,
+    ):
         return None
-    return anchor
+    return keepalive_point
 
 
-def known_since(position: Position, anchor: Anchor | None) -> datetime | None:
+def known_since(position: Position, keepalive_point: KeepalivePoint | None) -> datetime | None:
     """Return the time at which the replay id to continue from was new.
 
-    :param anchor: the keepalive point, if it counts for this position; otherwise None.
+    :param keepalive_point: the keepalive point, if it counts for this position; otherwise None.
     :return: None if there is no replay id yet (`earliest`, `latest`).
     """
-    keepalives = [anchor.seen_at if anchor else "", position.resume_after_at]
+    keepalives = [keepalive_point.seen_at if keepalive_point else "", position.resume_after_at]
     if known := [datetime.fromisoformat(one) for one in keepalives if one]:
         return max(known)
     if position.loss is not None:
@@ -92,13 +95,15 @@ def warning(topic: str, since: datetime | None, now: datetime) -> str:
 
 
 def bounds(
-    request: BatchRequest, position: Position, plan: Fetch, folder: TopicFolder, now: datetime
+    request: BatchRequest, position: Position, plan: FetchPlan, folder: TopicFolder, now: datetime
 ) -> Bounds:
     """Return the request's bounds; warn of a replay id that expires soon.
 
     At `latest` or an old replay id, `idle_seconds` ends nothing before a keepalive could have come.
     """
-    since = known_since(position, anchor_of(folder, position) if plan.anchors else None)
+    since = known_since(
+        position, keepalive_point_of(folder, position) if plan.keepalive_points else None
+    )
     if worry := warning(request.topic, since, now):
         log.warning("%s", worry)
     if plan.subscribe_at == LATEST or is_old(since, now):

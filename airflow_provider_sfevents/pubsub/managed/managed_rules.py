@@ -211,7 +211,7 @@ def may_commit_keepalive(*, received: int, kept: int) -> bool:
     """True if a keepalive's replay id may be committed: no event before it lacks a manifest.
 
     :param received: events of this stream that were new.
-    :param kept: events in closed files of the coming batch.
+    :param kept: events in closed files of the next batch.
     """
     return not received and not kept
 

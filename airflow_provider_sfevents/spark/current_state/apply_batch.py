@@ -118,7 +118,7 @@ def batch_of(manifest: Manifest) -> Batch:
     return Batch(
         source=Source(org_id=manifest.org_id, consumer=manifest.consumer, topic=manifest.topic),
         epoch=manifest.epoch,
-        sequence=manifest.sequence,
+        sequence=manifest.batch_number,
         start=manifest.start,
         end=manifest.end or manifest.start,
         ended_by=manifest.ended_by,

@@ -298,7 +298,7 @@ class LandingAttempt:
             topic=manifest.topic,
             consumer=manifest.consumer,
             epoch=manifest.epoch,
-            batch_number=manifest.sequence,
+            batch_number=manifest.batch_number,
             staged_at=self._fence.staged_at,
             landed_at=datetime.now(UTC),
             attempt=self._fence.attempt,

@@ -165,7 +165,7 @@ class StagedBatch:
             envelope.ORG_ID: F.lit(self.manifest.org_id),
             envelope.TOPIC: F.lit(self.manifest.topic),
             envelope.BATCH_ID: F.lit(self.manifest.batch_id),
-            envelope.SEQUENCE: F.lit(self.manifest.sequence).cast("bigint"),
+            envelope.SEQUENCE: F.lit(self.manifest.batch_number).cast("bigint"),
             envelope.REPLAY_ID: F.lower(F.hex(envelope.REPLAY_ID)),
         }
         return [of_batch.get(name, F.col(name)).alias(name) for name in envelope.ENVELOPE]

@@ -87,7 +87,7 @@ class PartWriter:
     Leaving it on an error keeps the received events, too. Belongs to one event loop.
 
     :param folder: the batch's folder.
-    :param claim: number of the lease whose attempt this is.
+    :param lease: number of the lease whose attempt this is.
     :param start: replay point that the first event follows: `earliest` or a replay id in hex.
     :param first_ordinal: the first event's ordinal in the batch.
     :param limits: bounds of files and row groups.
@@ -98,14 +98,14 @@ class PartWriter:
         self,
         folder: UPath,
         *,
-        claim: int,
+        lease: int,
         start: str,
         first_ordinal: int,
         limits: Limits | None = None,
         received: Callable[[int], None] | None = None,
     ) -> None:
         self._batch = folder
-        self._attempt = layout.attempt_folder(claim)
+        self._attempt = layout.attempt_folder(lease)
         self._limits = limits or Limits()
         self._note_received = received
         self._start = start

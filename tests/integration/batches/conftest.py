@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from airflow_provider_sfevents.batches.next_batch import Coming
-    from airflow_provider_sfevents.waiting.wait_result import Heard
+    from airflow_provider_sfevents.batches.next_batch import NextBatch
+    from airflow_provider_sfevents.waiting.wait_result import WaitResult
 
 TOPIC = "/event/Order__e"
 
@@ -164,7 +164,7 @@ class Waiter:
                 stopping,
             )
 
-    def find(self, told: Heard | None = None) -> Pending:
+    def find(self, told: WaitResult | None = None) -> Pending:
         async def run() -> Pending:
             async with self.consumer.client() as client:
                 return await find(
@@ -178,20 +178,20 @@ class Waiter:
 
         return asyncio.run(run())
 
-    def coming(self) -> Coming:
-        """Return the coming batch, as a worker finds it before it defers."""
-        coming = self.find().coming
-        assert coming is not None
-        return coming
+    def next_batch(self) -> NextBatch:
+        """Return the next batch, as a worker finds it before it defers."""
+        next_batch = self.find().next_batch
+        assert next_batch is not None
+        return next_batch
 
-    async def wait(self, coming: Coming) -> Heard:
+    async def wait(self, next_batch: NextBatch) -> WaitResult:
         """Wait as in a triggerer of its own."""
         async with self.consumer.client(share_streams=True) as client:
-            return await self.wait_with(client, coming)
+            return await self.wait_with(client, next_batch)
 
-    async def wait_with(self, client: PubSubClient, coming: Coming) -> Heard:
+    async def wait_with(self, client: PubSubClient, next_batch: NextBatch) -> WaitResult:
         return await wait(
-            coming,
+            next_batch,
             self.min_events,
             client,
             self.area,
@@ -265,7 +265,9 @@ def age_records(consumer: Consumer, hours: int) -> None:
     times = ("committed_at", "last_event_at", "resume_after_at")
     moved = {name: earlier(record[name]) for name in times}
     consumer.positions["orders"] = json.dumps(record | moved)
-    anchors = list(consumer.root.rglob(layout.ANCHOR))
-    for file in anchors:
-        anchor = json.loads(file.read_text())
-        file.write_text(json.dumps(anchor | {"seen_at": earlier(anchor["seen_at"])}))
+    keepalive_points = list(consumer.root.rglob(layout.KEEPALIVE_POINT))
+    for file in keepalive_points:
+        keepalive_point = json.loads(file.read_text())
+        file.write_text(
+            json.dumps(keepalive_point | {"seen_at": earlier(keepalive_point["seen_at"])})
+        )

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Iterator
 
-    from airflow_provider_sfevents.batches.next_batch import Coming
+    from airflow_provider_sfevents.batches.next_batch import NextBatch
     from airflow_provider_sfevents.emulator.managed.subscription_config import ManagedConfig
     from airflow_provider_sfevents.staging.area import TopicFolder
-    from airflow_provider_sfevents.waiting.wait_result import Heard
+    from airflow_provider_sfevents.waiting.wait_result import WaitResult
 
 NAME = "Orders"
 QUICK = {
@@ -126,10 +126,10 @@ class ManagedWaiter(Waiter):
             )
 
     @override
-    async def wait(self, coming: Coming) -> Heard:
+    async def wait(self, next_batch: NextBatch) -> WaitResult:
         assert isinstance(self.consumer, ManagedConsumer)
         async with self.consumer.client(share_streams=True) as client:
-            return await self.wait_with(client, coming)
+            return await self.wait_with(client, next_batch)
 
 
 _INTERFERING: dict[str, Callable[[], object]] = {}

@@ -17,7 +17,7 @@ from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb2
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.streaming.delivery import Delivery
 from airflow_provider_sfevents.staging.extra_deliveries import UNASKED
-from airflow_provider_sfevents.staging.lease_holder import Holder
+from airflow_provider_sfevents.staging.lease_holder import LeaseHolder
 from tests.integration.batches.conftest import TOPIC, publish, staged_ids
 from tests.integration.batches.killed import kill_at
 
@@ -55,7 +55,7 @@ def run(consumer: Consumer) -> Staged:
 
 def next_folder(staged: Staged) -> BatchFolder:
     manifest = staged.manifest
-    return staged.topic_folder.batch(manifest.epoch, manifest.sequence + 1)
+    return staged.topic_folder.batch(manifest.epoch, manifest.batch_number + 1)
 
 
 def test_events_after_until_begin_the_next_batch(bus: Emulator, consumer: Consumer) -> None:
@@ -64,7 +64,11 @@ def test_events_after_until_begin_the_next_batch(bus: Emulator, consumer: Consum
     first = run(replace(consumer, bounds=ONE_EVENT))
     second = run(consumer)
     assert (staged_ids(consumer, first), staged_ids(consumer, second)) == (ids[:1], ids[1:])
-    assert (first.excess(), second.excess(), bus.deliveries(TOPIC)) == ({}, {}, 4)
+    assert (first.extra_deliveries(), second.extra_deliveries(), bus.deliveries(TOPIC)) == (
+        {},
+        {},
+        4,
+    )
 
 
 def test_events_after_max_bytes_begin_the_next_batch(bus: Emulator, consumer: Consumer) -> None:
@@ -74,7 +78,11 @@ def test_events_after_max_bytes_begin_the_next_batch(bus: Emulator, consumer: Co
     first = run(replace(consumer, bounds=Bounds(idle_seconds=0.3, max_bytes=4_000)))
     second = run(consumer)
     assert (staged_ids(consumer, first), staged_ids(consumer, second)) == (ids[:1], ids[1:])
-    assert (first.excess(), second.excess(), bus.deliveries(TOPIC)) == ({}, {}, 4)
+    assert (first.extra_deliveries(), second.extra_deliveries(), bus.deliveries(TOPIC)) == (
+        {},
+        {},
+        4,
+    )
 
 
 def test_carried_events_fill_the_next_batch_first(bus: Emulator, consumer: Consumer) -> None:
@@ -102,8 +110,8 @@ def test_carried_events_may_reach_until(bus: Emulator, consumer: Consumer) -> No
         (steps.MANIFEST_NEXT, 1, "", 3),
         (steps.MANIFEST_WRITTEN, 1, "", 3),
         (steps.CARRY_OVER_NEXT, 1, "", 3),
-        (steps.CARRY_OVER_CLAIMED, 1, "", 3),
-        (steps.CARRY_OVER_CLAIMED, 1, "os.rename", 3),
+        (steps.CARRY_OVER_LEASED, 1, "", 3),
+        (steps.CARRY_OVER_LEASED, 1, "os.rename", 3),
         (steps.PART_CLOSED, 2, "", 0),
     ],
     ids=["before-manifest", "after-manifest", "before-lease", "leased", "in-part", "after-part"],
@@ -128,10 +136,10 @@ def test_a_held_next_batch_drops_them(bus: Emulator, consumer: Consumer) -> None
     first = run(consumer)
     ids = publish(bus, 2, 4)
     held = first.topic_folder.batch(first.manifest.epoch, 3)
-    with held.claim(Holder.here(consumer.run, "now")):
+    with held.take_lease(LeaseHolder.here(consumer.run, "now")):
         second = run(replace(consumer, bounds=ONE_EVENT))
         assert held.parts() == []
-    assert second.excess() == {UNASKED: 3}
+    assert second.extra_deliveries() == {UNASKED: 3}
     assert staged_ids(consumer, run(consumer)) == ids[1:]
     assert bus.deliveries(TOPIC) == 1 + 4 + 3
 
@@ -147,7 +155,7 @@ def test_what_cannot_be_written_is_counted_once(bus: Emulator, consumer: Consume
     second = run(replace(consumer, bounds=ONE_EVENT))
     in_the_way.unlink()
     third = run(consumer)
-    assert (second.excess(), third.excess()) == ({UNASKED: 3}, {})
+    assert (second.extra_deliveries(), third.extra_deliveries()) == ({UNASKED: 3}, {})
     assert staged_ids(consumer, third) == ids[1:]
     assert bus.deliveries(TOPIC) == 1 + 4 + 3
 
@@ -171,7 +179,7 @@ def test_a_begun_next_batch_drops_them(bus: Emulator, consumer: Consumer) -> Non
     before = next_folder(first).parts()
     carry(first, 1, 2)
     assert (next_folder(first).parts(), [part.events for part in before]) == (before, [3])
-    assert first.excess() == {UNASKED: 2}
+    assert first.extra_deliveries() == {UNASKED: 2}
 
 
 def test_a_staged_next_batch_drops_them(bus: Emulator, consumer: Consumer) -> None:
@@ -182,14 +190,16 @@ def test_a_staged_next_batch_drops_them(bus: Emulator, consumer: Consumer) -> No
     for part in second.manifest.parts:
         (second.folder.folder / part.path).unlink()
     carry(first, 1)
-    assert (next_folder(first).parts(), first.excess()) == ([], {UNASKED: 1})
+    assert (next_folder(first).parts(), first.extra_deliveries()) == ([], {UNASKED: 1})
 
 
 def test_what_memory_dropped_is_counted_beside_it(bus: Emulator, consumer: Consumer) -> None:
     """Events dropped for lack of memory, and those dropped by the next batch, are added up."""
     publish(bus, 1, 4)
     first = run(replace(consumer, bounds=ONE_EVENT))
-    first.folder.note_excess({UNASKED: 1})  # an attempt before the one that wrote the manifest
-    dropped = replace(first.manifest, excess={UNASKED: 1 + 4})
+    first.folder.count_extra_deliveries(
+        {UNASKED: 1}
+    )  # an attempt before the one that wrote the manifest
+    dropped = replace(first.manifest, extra_deliveries={UNASKED: 1 + 4})
     carry(replace(first, manifest=dropped), 1, 2)
-    assert first.folder.excess_of(dropped) == {UNASKED: 1 + 4 + 2}
+    assert first.folder.extra_deliveries_of(dropped) == {UNASKED: 1 + 4 + 2}

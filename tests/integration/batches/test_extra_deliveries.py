@@ -14,8 +14,8 @@ from airflow_provider_sfevents.batches.outcome import Staged
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.staging import leases
 from airflow_provider_sfevents.staging.extra_deliveries import AFTER_END, IN_MEMORY, STAGED_BEFORE
-from airflow_provider_sfevents.staging.lease_holder import Holder
-from airflow_provider_sfevents.staging.leases import Patience
+from airflow_provider_sfevents.staging.lease_holder import LeaseHolder
+from airflow_provider_sfevents.staging.leases import LeaseTiming
 from tests.integration.batches.conftest import publish, staged_ids, until
 from tests.integration.batches.killed import kill_at
 from tests.integration.batches.managing import (
@@ -45,17 +45,17 @@ def test_what_a_dead_task_had_in_memory(bus: Emulator, consumer: Consumer) -> No
     """Extra deliveries after a death count up to its last lease heartbeat; otherwise none."""
     publish(bus, 1, 5)
     one = staged(consumer)
-    assert one.excess() == {}
+    assert one.extra_deliveries() == {}
     folder = one.topic_folder.batch(consumer.position.epoch, 2).folder
-    holder = Holder.here(consumer.run, datetime.now(UTC).isoformat())
-    with leases.take(folder, holder, Patience(beat_seconds=0.005)) as claim:
-        claim.note_received(7)
+    holder = LeaseHolder.here(consumer.run, datetime.now(UTC).isoformat())
+    with leases.take(folder, holder, LeaseTiming(heartbeat_seconds=0.005)) as lease:
+        lease.note_received(7)
         until = time.monotonic() + 20
         while leases.received(folder) != {1: 7} and time.monotonic() < until:
             time.sleep(0.005)
     publish(bus, 6, 7)
     two = staged(consumer)
-    assert two.manifest.excess == two.excess() == {IN_MEMORY: 7}
+    assert two.manifest.extra_deliveries == two.extra_deliveries() == {IN_MEMORY: 7}
 
 
 def test_what_salesforce_delivers_again(tmp_path: Path) -> None:
@@ -70,11 +70,11 @@ def test_what_salesforce_delivers_again(tmp_path: Path) -> None:
         ManagedWaiter(consumer=consumer).poke()
         batches.append(staged(consumer))
         assert staged_ids(consumer, batches[1]) == second
-        assert batches[1].manifest.excess == {STAGED_BEFORE: 5 + 5 + 1}
+        assert batches[1].manifest.extra_deliveries == {STAGED_BEFORE: 5 + 5 + 1}
         publish(bus, 10, 3)
         batches.append(staged(consumer))
-        assert [one.excess() for one in batches] == [{}, {STAGED_BEFORE: 11}, {}]
-        events = sum(one.manifest.events + sum(one.excess().values()) for one in batches)
+        assert [one.extra_deliveries() for one in batches] == [{}, {STAGED_BEFORE: 11}, {}]
+        events = sum(one.manifest.events + sum(one.extra_deliveries().values()) for one in batches)
         assert events == bus.deliveries()
 
 
@@ -90,7 +90,7 @@ def test_what_a_dead_tasks_files_cost(tmp_path: Path) -> None:
         kill_at(consumer, steps.MANIFEST_NEXT)
         asyncio.run(until(lambda: not any(one.open for one in bus.subscriptions)))
         publish(bus, 10, 2)
-        assert staged(consumer).excess() == {STAGED_BEFORE: 6}
+        assert staged(consumer).extra_deliveries() == {STAGED_BEFORE: 6}
         assert bus.deliveries() == 3 + 6 + 8
 
 
@@ -111,6 +111,6 @@ def test_what_comes_after_the_end(tmp_path: Path) -> None:
         with at_step(steps.MANAGED_COMMIT_NEXT, more):
             one = staged(consumer)
         assert staged_ids(consumer, one) == first
-        assert (one.manifest.excess, one.excess()) == ({}, {AFTER_END: 2})
+        assert (one.manifest.extra_deliveries, one.extra_deliveries()) == ({}, {AFTER_END: 2})
         assert staged_ids(consumer, staged(consumer)) == late
         assert bus.deliveries() == 4 + 2 + 2

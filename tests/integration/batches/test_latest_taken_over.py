@@ -30,13 +30,13 @@ def folder(bus: Emulator, consumer: Consumer, waiter: Waiter) -> BatchFolder:
     publish(bus, 1, 3)
     consumer.initial_replay = "latest"
     bus.pause_keepalives()
-    return waiter.coming().folder(waiter.area)
+    return waiter.next_batch().folder(waiter.area)
 
 
 def take_over(folder: BatchFolder) -> None:
     """Take the lease over, as a process on another machine does."""
     number, holder = leases.holder_of(folder.folder) or pytest.fail("no lease")
-    path = folder.folder / f"claims/{number + 1:04d}.json"
+    path = folder.folder / f"leases/{number + 1:04d}.json"
     path.write_text(replace(holder, host="elsewhere", pid_space="x", token="t").to_json())
 
 
@@ -168,7 +168,7 @@ def test_a_wait_that_finds_another_ones_batch_waits_on(waiter: Waiter, folder: B
     """A wait that read no position, and then finds a batch, reads again instead of failing."""
     waiter.consumer.positions = BegunMeanwhile(folder)  # type: ignore[assignment]
     pending = waiter.find()
-    assert (pending.coming, pending.enough) == (None, False)
+    assert (pending.next_batch, pending.enough) == (None, False)
     assert "another task has just begun" in pending.why
 
 

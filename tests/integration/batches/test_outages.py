@@ -114,8 +114,8 @@ def test_an_outage_that_outlasts_the_fetch_is_a_retry(
 
 def held(consumer: Consumer) -> list[str]:
     """Return the leases that were not released."""
-    leases = consumer.root.rglob(f"{layout.CLAIMS}/*.json")
-    return [str(one) for one in leases if not one.with_suffix(".done").exists()]
+    leases = consumer.root.rglob(f"{layout.LEASES}/*.json")
+    return [str(one) for one in leases if not one.with_suffix(".released").exists()]
 
 
 @dataclass
@@ -234,7 +234,7 @@ def commits_without_a_delivery(
     streams = len(bus.subscriptions)
     after = consumer.stage()
     assert isinstance(after, Staged)
-    assert (after.adopted, after.landed) == (True, True)
+    assert (after.reused, after.landed) == (True, True)
     commit_batch(after, consumer.run, keep_batches=10)
     after.release()
     assert consumer.position.batch_id == staged.manifest.batch_id

@@ -21,7 +21,7 @@ from airflow_provider_sfevents.exceptions import (
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.area import StagingArea
-from airflow_provider_sfevents.staging.lease_holder import Holder
+from airflow_provider_sfevents.staging.lease_holder import LeaseHolder
 from tests.integration.batches.conftest import (
     TOPIC,
     expire,
@@ -40,7 +40,7 @@ def test_nothing_is_pending(bus: Emulator, consumer: Consumer, waiter: Waiter) -
     """On a silent topic a poke begins the position without an owner, and reports too few events."""
     pending = waiter.poke()
     assert (pending.enough, pending.events) == (False, 0)
-    assert (consumer.position.sequence, consumer.position.owner) == (0, "")
+    assert (consumer.position.batch_number, consumer.position.owner) == (0, "")
     assert bus.open_streams == 0
 
 
@@ -50,12 +50,12 @@ def test_what_a_poke_received_is_the_batchs_first_part(
     """A task continues after a poke's events: each is delivered once and landed once."""
     ids = publish(bus, 1, 3)
     pending = waiter.poke()
-    assert pending.coming is not None
+    assert pending.next_batch is not None
     assert (pending.enough, pending.staged, pending.events) == (True, True, 1)
     ids += publish(bus, 4, 2)
     staged = consumer.run_once()
     assert isinstance(staged, Staged)
-    assert staged.manifest.batch_id == pending.coming.batch_id
+    assert staged.manifest.batch_id == pending.next_batch.batch_id
     assert staged_ids(consumer, staged) == ids
     assert (bus.deliveries(TOPIC), consumer.position.owner) == (5, "orders.land")
 
@@ -114,8 +114,8 @@ def test_enough_that_is_staged_costs_nothing_more(bus: Emulator, waiter: Waiter)
     publish(bus, 1, 3)
     waiter.poke()
     streams = len(bus.subscriptions)
-    again = waiter.poke()
-    assert (again.enough, again.events) == (True, 1)
+    rerun = waiter.poke()
+    assert (rerun.enough, rerun.events) == (True, 1)
     assert (bus.deliveries(TOPIC), len(bus.subscriptions)) == (1, streams)
 
 
@@ -157,9 +157,9 @@ def test_while_somebody_begins_the_position_nothing_is_pending(
     """A poke gives way while another task begins the position, and begins no second epoch."""
     publish(bus, 1, 2)
     area = StagingArea(UPath(consumer.root)).topic(bus.org.org_id, "orders", TOPIC)
-    with area.claim_beginning(Holder.here(consumer.run, "now")):
+    with area.take_beginning_lease(LeaseHolder.here(consumer.run, "now")):
         pending = waiter.poke()
-    assert (pending.enough, pending.coming, bus.deliveries(TOPIC)) == (False, None, 0)
+    assert (pending.enough, pending.next_batch, bus.deliveries(TOPIC)) == (False, None, 0)
 
 
 @pytest.mark.parametrize("how", ["cleared", "backfill"])
@@ -216,7 +216,7 @@ def test_a_refused_replay_id_asks_the_user(
         ReplayIdRefusedError, match=rf"`airflow sfevents position set orders {TOPIC} earliest`"
     ):
         waiter.poke()
-    assert (consumer.position.sequence, bus.deliveries(TOPIC)) == (1, 5)
+    assert (consumer.position.batch_number, bus.deliveries(TOPIC)) == (1, 5)
 
 
 def test_a_fallback_chosen_by_the_user_is_taken_by_a_poke(
@@ -284,8 +284,8 @@ def test_a_poke_of_another_sensor_meanwhile_doubles_nothing(
     staged = consumer.run_once()
     assert isinstance(staged, Staged)
     assert (staged.manifest.events, bus.deliveries(TOPIC)) == (1, 2)
-    claims = list((consumer.root / staged.folder.folder / layout.ATTEMPTS).iterdir())
-    assert len([one for one in claims if any(one.iterdir())]) == 1
+    leases = list((consumer.root / staged.folder.folder / layout.ATTEMPTS).iterdir())
+    assert len([one for one in leases if any(one.iterdir())]) == 1
 
 
 def test_an_empty_fetch_after_a_poke_is_empty(

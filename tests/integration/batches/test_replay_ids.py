@@ -13,7 +13,7 @@ from airflow_provider_sfevents.batches.outcome import Empty, Staged
 from airflow_provider_sfevents.exceptions import ReplayIdRefusedError, TransportError
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.staging import layout
-from airflow_provider_sfevents.staging.sidecar_files import Anchor
+from airflow_provider_sfevents.staging.sidecar_files import KeepalivePoint
 from tests.integration.batches.conftest import TOPIC, age_records, expire, publish, staged_ids
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def test_the_default_asks_and_names_the_commands(bus: Emulator, consumer: Consum
         ReplayIdRefusedError, match=rf"`airflow sfevents position set orders {TOPIC} earliest`"
     ):
         consumer.run_once()
-    assert (consumer.position.sequence, bus.deliveries(TOPIC)) == (1, 5)
+    assert (consumer.position.batch_number, bus.deliveries(TOPIC)) == (1, 5)
 
 
 def test_a_fallback_to_earliest_takes_what_is_left_and_says_what_is_lost(
@@ -52,7 +52,7 @@ def test_a_fallback_to_earliest_takes_what_is_left_and_says_what_is_lost(
     assert window.first_event_at > window.after_event_at
     assert "replayid.corrupted" in window.why
     assert consumer.position.losses == (window,)
-    assert (consumer.position.epoch, consumer.position.sequence) == (before.epoch, 2)
+    assert (consumer.position.epoch, consumer.position.batch_number) == (before.epoch, 2)
     assert staged.manifest.overlaps
     assert "LOSS WINDOW" in caplog.text
 
@@ -65,7 +65,7 @@ def test_a_fallback_to_latest_takes_what_comes_from_then_on(
     publish(bus, 6, 5)
     consumer.replay_fallback = "latest"
     assert isinstance(consumer.run_once(), Empty)
-    assert (consumer.position.sequence, consumer.position.losses) == (1, ())
+    assert (consumer.position.batch_number, consumer.position.losses) == (1, ())
     ids = publish(bus, 11, 5)
     staged = consumer.run_once()
     assert staged_ids(consumer, staged) == ids
@@ -83,8 +83,8 @@ def test_a_choice_stands_for_every_attempt_at_the_batch(bus: Emulator, consumer:
     staged.release()
     (staged.folder.folder / layout.MANIFEST).unlink()  # as if the task had died just before
     consumer.replay_fallback = "fail"
-    again = consumer.run_once()
-    assert staged_ids(consumer, again) == ids
+    rerun = consumer.run_once()
+    assert staged_ids(consumer, rerun) == ids
     assert [window.start for window in consumer.position.losses] == ["earliest"]
 
 
@@ -111,16 +111,16 @@ def test_batches_overlap_until_a_later_event_is_committed(
     assert (newer.manifest.overlaps, after.manifest.overlaps) == (True, False)
 
 
-def test_a_refused_anchor_is_no_loss(bus: Emulator, consumer: Consumer) -> None:
+def test_a_refused_keepalive_point_is_no_loss(bus: Emulator, consumer: Consumer) -> None:
     """An invalid keepalive point is replaced by the position, and no event is lost or doubled."""
     publish(bus, 1, 5)
     staged = consumer.run_once()
     assert isinstance(staged, Staged)
     position = consumer.position
-    staged.topic_folder.write_anchor(
-        Anchor(
+    staged.topic_folder.write_keepalive_point(
+        KeepalivePoint(
             epoch=position.epoch,
-            sequence=position.sequence,
+            batch_number=position.batch_number,
             replay_id="ff" * 10,
             seen_at=position.committed_at,
             after=position.replay_id,
@@ -166,4 +166,4 @@ def test_three_silent_days_expire_nothing(bus: Emulator, consumer: Consumer) -> 
         assert isinstance(consumer.run_once(), Empty)
     ids = publish(bus, 2, 1)
     assert staged_ids(consumer, consumer.run_once()) == ids
-    assert (consumer.position.sequence, consumer.position.losses) == (2, ())
+    assert (consumer.position.batch_number, consumer.position.losses) == (2, ())

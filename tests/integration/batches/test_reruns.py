@@ -59,13 +59,13 @@ def test_a_cleared_run_lands_its_own_batch_again(
     publish(bus, 40, 2)
     before = consumer.position
     clear(consumer, day)
-    again = consumer.stage()
-    assert isinstance(again, Staged)
-    assert again.manifest == done[day - 1].manifest
-    assert (again.landed, again.adopted, again.again) == (False, True, True)
-    write_receipt(again)
-    commit_batch(again, consumer.run, keep_batches=10)
-    again.release()
+    rerun = consumer.stage()
+    assert isinstance(rerun, Staged)
+    assert rerun.manifest == done[day - 1].manifest
+    assert (rerun.landed, rerun.reused, rerun.rerun) == (False, True, True)
+    write_receipt(rerun)
+    commit_batch(rerun, consumer.run, keep_batches=10)
+    rerun.release()
     assert consumer.position == before
     assert bus.deliveries(TOPIC) == 6
 
@@ -75,11 +75,11 @@ def test_a_retry_of_what_had_committed_spends_nothing(bus: Emulator, consumer: C
     (done,) = run_days(bus, consumer, 1)
     publish(bus, 40, 2)
     consumer.run = replace(run_of(1), try_number=2)
-    again = consumer.stage()
-    assert isinstance(again, Staged)
-    again.release()
-    assert again.manifest == done.manifest
-    assert (again.landed, again.again) == (True, False)
+    rerun = consumer.stage()
+    assert isinstance(rerun, Staged)
+    rerun.release()
+    assert rerun.manifest == done.manifest
+    assert (rerun.landed, rerun.rerun) == (True, False)
     assert bus.deliveries(TOPIC) == 2
 
 
@@ -92,7 +92,7 @@ def test_a_retry_without_a_batch_goes_on_as_its_first_try(
     consumer.run = replace(run_of(2), try_number=2)
     staged = consumer.run_once()
     assert isinstance(staged, Staged)
-    assert (staged.manifest.events, consumer.position.sequence) == (2, 2)
+    assert (staged.manifest.events, consumer.position.batch_number) == (2, 2)
 
 
 def test_a_cleared_run_whose_batch_is_swept_is_refused(bus: Emulator, consumer: Consumer) -> None:
@@ -129,10 +129,10 @@ def test_a_topic_that_was_moved_in_its_list_keeps_its_batch(
     done = consumer.run_once()
     assert isinstance(done, Staged)
     consumer.cleared, consumer.run = True, replace(run_of(1), map_index=3, try_number=2)
-    again = consumer.stage()
-    assert isinstance(again, Staged)
-    again.release()
-    assert again.manifest == done.manifest
+    rerun = consumer.stage()
+    assert isinstance(rerun, Staged)
+    rerun.release()
+    assert rerun.manifest == done.manifest
 
 
 def test_a_backfill_lands_what_its_interval_had(bus: Emulator, consumer: Consumer) -> None:
@@ -140,10 +140,10 @@ def test_a_backfill_lands_what_its_interval_had(bus: Emulator, consumer: Consume
     done = run_days(bus, consumer, 2)
     publish(bus, 40, 2)
     consumer.backfill, consumer.run = True, replace(run_of(1), run="backfill__1")
-    again = consumer.run_once()
-    assert isinstance(again, Staged)
-    assert again.manifest == done[0].manifest
-    assert (consumer.position.sequence, bus.deliveries(TOPIC)) == (2, 4)
+    rerun = consumer.run_once()
+    assert isinstance(rerun, Staged)
+    assert rerun.manifest == done[0].manifest
+    assert (consumer.position.batch_number, bus.deliveries(TOPIC)) == (2, 4)
 
 
 @pytest.mark.parametrize("days", [0, 2], ids=["before the first run", "of another interval"])
@@ -178,9 +178,9 @@ def test_a_batch_of_an_epoch_left_behind_is_landed_again(bus: Emulator, consumer
     forgotten = consumer.positions.pop("orders")
     done.topic_folder.forget("9999-01-01T00:00:00+00:00")
     clear(consumer, 1)
-    again = consumer.run_once()
-    assert isinstance(again, Staged)
-    assert again.manifest.batch_id == done.manifest.batch_id
+    rerun = consumer.run_once()
+    assert isinstance(rerun, Staged)
+    assert rerun.manifest.batch_id == done.manifest.batch_id
     assert "orders" not in consumer.positions, forgotten
 
 
@@ -213,7 +213,7 @@ def test_a_run_that_committed_what_another_had_staged_owns_it_too(
     publish(bus, 40, 2)
     for day in (1, 2):
         clear(consumer, day)
-        again = consumer.run_once()
-        assert isinstance(again, Staged)
-        assert again.manifest == staged.manifest
+        rerun = consumer.run_once()
+        assert isinstance(rerun, Staged)
+        assert rerun.manifest == staged.manifest
     assert bus.deliveries(TOPIC) == 2

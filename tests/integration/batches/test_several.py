@@ -14,7 +14,7 @@ from airflow_provider_sfevents.batches.outcome import Staged
 from airflow_provider_sfevents.exceptions import LeaseHeldError, PositionConflictError
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.area import StagingArea
-from airflow_provider_sfevents.staging.lease_holder import Holder
+from airflow_provider_sfevents.staging.lease_holder import LeaseHolder
 from airflow_provider_sfevents.staging.manifest import Receipt
 from tests.integration.batches.conftest import TOPIC, publish
 
@@ -27,7 +27,10 @@ def test_of_two_first_runs_one_gives_way(bus: Emulator, consumer: Consumer) -> N
     """A first run gives way, without a delivery, while another one begins the position."""
     publish(bus, 1, 2)
     area = StagingArea(UPath(consumer.root)).topic(bus.org.org_id, "orders", TOPIC)
-    with area.claim_beginning(Holder.here(consumer.run, "now")), pytest.raises(LeaseHeldError):
+    with (
+        area.take_beginning_lease(LeaseHolder.here(consumer.run, "now")),
+        pytest.raises(LeaseHeldError),
+    ):
         consumer.stage()
     assert (consumer.positions, bus.deliveries(TOPIC)) == ({}, 0)
     assert isinstance(consumer.run_once(), Staged)
@@ -74,7 +77,7 @@ def test_a_batch_commits_to_where_it_landed(
 
 @pytest.mark.parametrize(
     ("changed", "stands"),
-    [({"epoch": "again"}, "again-0 "), ({"replay_id": "ff"}, r"-0 \(ff\)")],
+    [({"epoch": "rerun"}, "again-0 "), ({"replay_id": "ff"}, r"-0 \(ff\)")],
     ids=["another epoch", "another replay id"],
 )
 def test_a_position_reset_meanwhile_keeps_spark_from_starting(

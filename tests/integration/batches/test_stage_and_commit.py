@@ -47,7 +47,7 @@ def test_each_run_takes_what_came_since(bus: Emulator, consumer: Consumer) -> No
     assert staged_replay_ids(one) == first
     assert staged_replay_ids(two) == second
     assert (
-        consumer.position.sequence,
+        consumer.position.batch_number,
         consumer.position.replay_id,
         consumer.position.events_total,
     ) == (2, second[-1], 32)
@@ -58,7 +58,7 @@ def test_each_run_takes_what_came_since(bus: Emulator, consumer: Consumer) -> No
 def test_position_is_kept_before_anything_is_asked_for(bus: Emulator, consumer: Consumer) -> None:
     """The position is stored with batch number 0 even if the first fetch has no event."""
     assert isinstance(consumer.run_once(), Empty)
-    assert (consumer.position.sequence, consumer.position.start.to_text()) == (0, "earliest")
+    assert (consumer.position.batch_number, consumer.position.start.to_text()) == (0, "earliest")
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_each_bound_ends_a_batch_alone(
     assert bus.deliveries(TOPIC) == 300
 
 
-def test_a_staged_batch_is_adopted_and_not_fetched_again(bus: Emulator, consumer: Consumer) -> None:
+def test_a_staged_batch_is_reused_and_not_fetched_again(bus: Emulator, consumer: Consumer) -> None:
     """A try that died after its manifest costs no delivery."""
     publish(bus, 1, 5)
     before = consumer.stage()
@@ -97,7 +97,7 @@ def test_a_staged_batch_is_adopted_and_not_fetched_again(bus: Emulator, consumer
     after = consumer.stage()
     assert isinstance(before, Staged)
     assert isinstance(after, Staged)
-    assert (after.adopted, after.landed, after.manifest) == (True, False, before.manifest)
+    assert (after.reused, after.landed, after.manifest) == (True, False, before.manifest)
     assert bus.deliveries(TOPIC) == 5
 
 
@@ -110,7 +110,7 @@ def test_a_landed_batch_is_only_committed(bus: Emulator, consumer: Consumer) -> 
     before.release()
     after = consumer.stage()
     assert isinstance(after, Staged)
-    assert (after.adopted, after.landed) == (True, True)
+    assert (after.reused, after.landed) == (True, True)
     commit_batch(after, consumer.run, keep_batches=10)
     assert consumer.position.replay_id == ids[-1]
 
@@ -185,9 +185,9 @@ def test_a_quiet_topic_goes_on_from_a_keepalive(bus: Emulator, consumer: Consume
     for _ in range(4):
         bus.clock.advance(hours=40)
         assert isinstance(consumer.run_once(), Empty)
-    heard = consumer.position
-    assert heard.resume_after not in ("", committed.replay_id)
-    assert move_on(committed, heard.resume_after, heard.resume_after_at) == heard
+    waited = consumer.position
+    assert waited.resume_after not in ("", committed.replay_id)
+    assert move_on(committed, waited.resume_after, waited.resume_after_at) == waited
     ids = publish(bus, 6, 5)
     staged = consumer.run_once()
     assert isinstance(staged, Staged)
@@ -227,13 +227,13 @@ def test_an_expired_position_written_anew_begins_an_epoch(
     bus.clock.advance(hours=80)
     ids = publish(bus, 6, 5)
     record = json.loads(consumer.positions["orders"])
-    record |= {"epoch": "again", "sequence": 0, "replay_id": "earliest"}
+    record |= {"epoch": "rerun", "batch_number": 0, "replay_id": "earliest"}
     consumer.positions["orders"] = json.dumps(record)
     staged = consumer.run_once()
     assert isinstance(staged, Staged)
     assert staged_replay_ids(staged) == ids
-    assert (consumer.position.batch_id, consumer.position.sequence) == ("again-1", 1)
-    assert [origin.epoch for origin in staged.topic_folder.origins()][-1] == "again"
+    assert (consumer.position.batch_id, consumer.position.batch_number) == ("again-1", 1)
+    assert [origin.epoch for origin in staged.topic_folder.origins()][-1] == "rerun"
 
 
 def test_an_unknown_topic_begins_nothing(bus: Emulator, consumer: Consumer) -> None:

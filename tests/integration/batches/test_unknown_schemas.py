@@ -51,8 +51,8 @@ def test_a_schema_is_asked_for_again_when_the_batch_is(bus: Emulator, consumer: 
     staged.release()
     assert NOWHERE not in staged.folder.schemas()
     before = asked_for(bus)
-    again = consumer.stage()
-    again.release()
+    rerun = consumer.stage()
+    rerun.release()
     assert (before, asked_for(bus)) == (1, 2)
 
 

@@ -25,9 +25,9 @@ from tests.integration.batches.conftest import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_sfevents.batches.next_batch import Coming
+    from airflow_provider_sfevents.batches.next_batch import NextBatch
     from airflow_provider_sfevents.emulator import Emulator
-    from airflow_provider_sfevents.waiting.wait_result import Heard
+    from airflow_provider_sfevents.waiting.wait_result import WaitResult
     from tests.integration.batches.conftest import Consumer, Waiter
 
 
@@ -35,18 +35,18 @@ def test_a_wait_ends_with_what_woke_it_staged(
     bus: Emulator, consumer: Consumer, waiter: Waiter
 ) -> None:
     """A wait costs one stream and no lease before its event, and the task continues after it."""
-    coming = waiter.coming()
+    next_batch = waiter.next_batch()
 
-    async def run() -> Heard:
-        listening = asyncio.create_task(waiter.wait(coming))
+    async def run() -> WaitResult:
+        listening = asyncio.create_task(waiter.wait(next_batch))
         await until(lambda: bus.open_streams == 1)
-        assert leases.holder_of(coming.folder(waiter.area).folder) is None
+        assert leases.holder_of(next_batch.folder(waiter.area).folder) is None
         publish(bus, 1, 1)
         return await listening
 
-    heard = asyncio.run(run())
-    assert (heard.batch_id, heard.events, heard.staged) == (coming.batch_id, 1, True)
-    assert waiter.find(heard).enough
+    waited = asyncio.run(run())
+    assert (waited.batch_id, waited.events, waited.staged) == (next_batch.batch_id, 1, True)
+    assert waiter.find(waited).enough
     publish(bus, 2, 4)
     staged = consumer.run_once()
     assert isinstance(staged, Staged)
@@ -58,14 +58,14 @@ def test_a_wait_for_more_lets_the_batch_go_between_two_bursts(
 ) -> None:
     """A wait for more events releases the lease between two bursts, and continues after them."""
     waiter.min_events = 5
-    coming = waiter.coming()
+    next_batch = waiter.next_batch()
 
-    async def run() -> tuple[list[str], Heard]:
+    async def run() -> tuple[list[str], WaitResult]:
         async with consumer.client() as client:
             ids = publish(bus, 1, 2)
-            plan = batch_status.sight(coming, waiter.area).plan
+            plan = batch_status.read_status(next_batch, waiter.area).plan
             burst = await listen.listen(
-                coming,
+                next_batch,
                 plan,
                 client,
                 waiter.area,
@@ -74,19 +74,19 @@ def test_a_wait_for_more_lets_the_batch_go_between_two_bursts(
                 max_wait=0.2,
             )
         assert (burst.events, burst.ended_by) == (2, "max_wait")
-        assert not batch_status.sight(coming, waiter.area).held_by
+        assert not batch_status.read_status(next_batch, waiter.area).held_by
         ids += publish(bus, 3, 4)
-        return ids, await waiter.wait(coming)
+        return ids, await waiter.wait(next_batch)
 
-    ids, heard = asyncio.run(run())
-    assert heard.events == 5
+    ids, waited = asyncio.run(run())
+    assert waited.events == 5
     assert staged_ids(consumer, consumer.run_once()) == ids
     assert bus.deliveries(TOPIC) == 6
 
 
-async def cancelled(waiter: Waiter, coming: Coming, bus: Emulator, come: int) -> None:
+async def cancelled(waiter: Waiter, next_batch: NextBatch, bus: Emulator, come: int) -> None:
     """Cancel a wait as soon as so many events have left the bus."""
-    listening = asyncio.create_task(waiter.wait(coming))
+    listening = asyncio.create_task(waiter.wait(next_batch))
     await until(lambda: bus.deliveries(TOPIC) == come)
     listening.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -98,17 +98,17 @@ def test_a_wait_that_ends_half_way_keeps_what_came(
 ) -> None:
     """A cancelled wait leaves its events staged and the lease released."""
     waiter.min_events = 10
-    coming = waiter.coming()
+    next_batch = waiter.next_batch()
     publish(bus, 1, 4)
-    asyncio.run(cancelled(waiter, coming, bus, 4))
-    seen = batch_status.sight(coming, waiter.area)
+    asyncio.run(cancelled(waiter, next_batch, bus, 4))
+    seen = batch_status.read_status(next_batch, waiter.area)
     assert (seen.events, seen.held_by) == (4, "")
     bus.wait_open_streams(0)
     publish(bus, 5, 6)
-    heard = asyncio.run(waiter.wait(coming))
+    waited = asyncio.run(waiter.wait(next_batch))
     staged = consumer.run_once()
     assert isinstance(staged, Staged)
-    assert (heard.events, staged.manifest.events, bus.deliveries(TOPIC)) == (10, 10, 10)
+    assert (waited.events, staged.manifest.events, bus.deliveries(TOPIC)) == (10, 10, 10)
 
 
 def test_a_wait_cancelled_twice_holds_nothing(
@@ -116,12 +116,12 @@ def test_a_wait_cancelled_twice_holds_nothing(
 ) -> None:
     """A wait that is cancelled twice leaves no lease, and each event lands once."""
     waiter.min_events = 10
-    coming = waiter.coming()
+    next_batch = waiter.next_batch()
     ids = publish(bus, 1, 4)
 
     async def run() -> None:
-        listening = asyncio.create_task(waiter.wait(coming))
-        await until(lambda: leases.holder_of(coming.folder(waiter.area).folder) is not None)
+        listening = asyncio.create_task(waiter.wait(next_batch))
+        await until(lambda: leases.holder_of(next_batch.folder(waiter.area).folder) is not None)
         listening.cancel()
         await asyncio.sleep(0)
         listening.cancel()
@@ -129,7 +129,7 @@ def test_a_wait_cancelled_twice_holds_nothing(
             await listening
 
     asyncio.run(run())
-    assert batch_status.sight(coming, waiter.area).held_by == ""
+    assert batch_status.read_status(next_batch, waiter.area).held_by == ""
     bus.wait_open_streams(0)
     assert staged_ids(consumer, consumer.run_once()) == ids
 
@@ -139,16 +139,16 @@ def test_two_waits_on_one_batch_double_nothing(
 ) -> None:
     """Two triggerers with the same trigger both end, and the batch holds each event once."""
     waiter.min_events = 3
-    coming = waiter.coming()
+    next_batch = waiter.next_batch()
 
-    async def run() -> list[Heard]:
-        both = [asyncio.create_task(waiter.wait(coming)) for _ in range(2)]
+    async def run() -> list[WaitResult]:
+        both = [asyncio.create_task(waiter.wait(next_batch)) for _ in range(2)]
         await until(lambda: bus.open_streams == 2)
         publish(bus, 1, 3)
         return await asyncio.gather(*both)
 
-    heard = asyncio.run(run())
-    assert [one.events for one in heard] == [3, 3]
+    waited = asyncio.run(run())
+    assert [one.events for one in waited] == [3, 3]
     staged = consumer.run_once()
     assert isinstance(staged, Staged)
     assert staged.manifest.events == 3
@@ -159,18 +159,18 @@ def test_two_waits_in_one_triggerer_share_a_stream(
 ) -> None:
     """Two waits in one triggerer share a subscription, and one of them stages the events."""
     waiter.min_events = 3
-    coming = waiter.coming()
+    next_batch = waiter.next_batch()
 
-    async def run() -> list[Heard]:
+    async def run() -> list[WaitResult]:
         async with consumer.client(share_streams=True) as client:
-            both = [asyncio.create_task(waiter.wait_with(client, coming)) for _ in range(2)]
+            both = [asyncio.create_task(waiter.wait_with(client, next_batch)) for _ in range(2)]
             await until(lambda: bus.open_streams == 1)
             await asyncio.sleep(0.1)  # the second one joins; if it is late, it finds the files
             publish(bus, 1, 3)
             return await asyncio.gather(*both)
 
-    heard = asyncio.run(run())
-    assert [one.events for one in heard] == [3, 3]
+    waited = asyncio.run(run())
+    assert [one.events for one in waited] == [3, 3]
     staged = consumer.run_once()
     assert isinstance(staged, Staged)
     assert (staged.manifest.events, bus.deliveries(TOPIC)) == (3, 3)
@@ -180,13 +180,13 @@ def test_a_wait_does_not_listen_while_somebody_is_at_work(
     bus: Emulator, consumer: Consumer, waiter: Waiter
 ) -> None:
     """A wait does not subscribe while another process holds the lease, and ends at its commit."""
-    coming = waiter.coming()
+    next_batch = waiter.next_batch()
     publish(bus, 1, 2)
     holding = consumer.stage()
     delivered, streams = bus.deliveries(TOPIC), len(bus.subscriptions)
 
-    async def run() -> Heard:
-        listening = asyncio.create_task(waiter.wait(coming))
+    async def run() -> WaitResult:
+        listening = asyncio.create_task(waiter.wait(next_batch))
         await asyncio.sleep(
             0.3
         )  # some looks; there is no condition to wait for, as nothing may happen
@@ -194,8 +194,8 @@ def test_a_wait_does_not_listen_while_somebody_is_at_work(
         await asyncio.to_thread(holding.release)
         return await listening
 
-    heard = asyncio.run(run())
-    assert (heard.ended_by, heard.events) == ("staged", 2)
+    waited = asyncio.run(run())
+    assert (waited.ended_by, waited.events) == ("staged", 2)
     assert (bus.deliveries(TOPIC), len(bus.subscriptions)) == (delivered, streams)
 
 
@@ -203,25 +203,25 @@ def test_a_batch_committed_meanwhile_is_for_a_worker_to_look_at(
     bus: Emulator, consumer: Consumer, waiter: Waiter
 ) -> None:
     """A trigger's result for a batch that was committed meanwhile does not count for the next."""
-    coming = waiter.coming()
+    next_batch = waiter.next_batch()
     publish(bus, 1, 2)
     consumer.run_once()
-    heard = asyncio.run(waiter.wait(coming))
-    assert (heard.batch_id, heard.ended_by) == (coming.batch_id, "staged")
-    pending = waiter.find(heard)
-    assert pending.coming is not None
-    assert (pending.enough, pending.coming.sequence) == (False, 2)
+    waited = asyncio.run(waiter.wait(next_batch))
+    assert (waited.batch_id, waited.ended_by) == (next_batch.batch_id, "staged")
+    pending = waiter.find(waited)
+    assert pending.next_batch is not None
+    assert (pending.enough, pending.next_batch.batch_number) == (False, 2)
 
 
 def test_what_somebody_else_took_first_is_left_to_him(
     bus: Emulator, consumer: Consumer, waiter: Waiter
 ) -> None:
     """Events that a task fetches at the same time are dropped by the wait, and counted."""
-    coming = waiter.coming()
+    next_batch = waiter.next_batch()
     fetching = replace(consumer, bounds=Bounds(idle_seconds=0.6))
 
-    async def run() -> tuple[Any, Heard]:
-        listening = asyncio.create_task(waiter.wait(coming))
+    async def run() -> tuple[Any, WaitResult]:
+        listening = asyncio.create_task(waiter.wait(next_batch))
         await until(lambda: bus.open_streams == 1)
         staging = asyncio.create_task(fetching.stage_until(asyncio.Event()))
         await until(lambda: bus.open_streams == 2)
@@ -230,11 +230,11 @@ def test_what_somebody_else_took_first_is_left_to_him(
         await asyncio.to_thread(staged.release)
         return staged, await listening
 
-    staged, heard = asyncio.run(run())
+    staged, waited = asyncio.run(run())
     assert isinstance(staged, Staged)
     assert (len(staged.manifest.parts), staged.manifest.events) == (1, 1)
-    assert (heard.ended_by, heard.events) == ("staged", 1)
-    assert (staged.excess(), bus.deliveries(TOPIC)) == ({HEARD_TWICE: 1}, 2)
+    assert (waited.ended_by, waited.events) == ("staged", 1)
+    assert (staged.extra_deliveries(), bus.deliveries(TOPIC)) == ({HEARD_TWICE: 1}, 2)
 
 
 def test_a_wait_leaves_a_refused_replay_id_to_a_worker(
@@ -243,17 +243,17 @@ def test_a_wait_leaves_a_refused_replay_id_to_a_worker(
     """A triggerer's wait leaves a refused replay id to a worker, which applies the fallback."""
     expire(bus, consumer)
     with pytest.raises(ReplayIdRefusedError):
-        asyncio.run(waiter.wait(waiter.coming()))
+        asyncio.run(waiter.wait(waiter.next_batch()))
     consumer.replay_fallback = "earliest"
     publish(bus, 6, 1)
     assert waiter.poke().enough
 
 
 def test_a_coming_batch_survives_a_triggers_arguments(waiter: Waiter) -> None:
-    """A coming batch is plain JSON, and is equal after a round trip."""
-    coming = waiter.coming()
-    assert type(coming).from_dict(coming.to_dict()) == coming
-    assert {type(value) for value in coming.to_dict().values()} == {str, int}
+    """A next batch is plain JSON, and is equal after a round trip."""
+    next_batch = waiter.next_batch()
+    assert type(next_batch).from_dict(next_batch.to_dict()) == next_batch
+    assert {type(value) for value in next_batch.to_dict().values()} == {str, int}
 
 
 class Blocking:
@@ -284,13 +284,13 @@ def test_nothing_is_read_or_written_on_the_event_loop(
     bus: Emulator, consumer: Consumer, waiter: Waiter
 ) -> None:
     """A wait accesses no file on the event loop's thread, which a thousand waits share."""
-    coming = waiter.coming()
+    next_batch = waiter.next_batch()
     blocking = Blocking(str(consumer.root))
 
-    async def run() -> Heard:
+    async def run() -> WaitResult:
         blocking.watch()
         try:
-            listening = asyncio.create_task(waiter.wait(coming))
+            listening = asyncio.create_task(waiter.wait(next_batch))
             await until(lambda: bus.open_streams == 1)
             await asyncio.sleep(0.4)  # a keepalive, to be recorded; asserted below
             publish(bus, 1, 1)
@@ -299,5 +299,5 @@ def test_nothing_is_read_or_written_on_the_event_loop(
             blocking.over()
 
     assert asyncio.run(run()).staged
-    assert waiter.area.topic(coming.org_id, "orders", TOPIC).read_anchor() is not None
+    assert waiter.area.topic(next_batch.org_id, "orders", TOPIC).read_keepalive_point() is not None
     assert blocking.seen == []

@@ -13,7 +13,7 @@ from airflow_provider_sfevents.batches.outcome import Staged
 from airflow_provider_sfevents.exceptions import PositionConflictError, StagingError, TransportError
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.staging import leases
-from airflow_provider_sfevents.staging.sidecar_files import Anchor
+from airflow_provider_sfevents.staging.sidecar_files import KeepalivePoint
 from airflow_provider_sfevents.waiting import batch_status
 from tests.integration.batches.conftest import (
     TOPIC,
@@ -24,7 +24,7 @@ from tests.integration.batches.conftest import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_sfevents.batches.next_batch import Coming
+    from airflow_provider_sfevents.batches.next_batch import NextBatch
     from airflow_provider_sfevents.emulator import Emulator
     from airflow_provider_sfevents.waiting.poke import Pending
     from tests.integration.batches.conftest import Consumer, Waiter
@@ -38,9 +38,9 @@ def at_latest(bus: Emulator, consumer: Consumer) -> Consumer:
     return consumer
 
 
-def anchor(waiter: Waiter) -> Anchor | None:
+def keepalive_point(waiter: Waiter) -> KeepalivePoint | None:
     org = waiter.consumer.bus.org.org_id
-    return waiter.area.topic(org, "orders", TOPIC).read_anchor()
+    return waiter.area.topic(org, "orders", TOPIC).read_keepalive_point()
 
 
 def test_the_event_that_woke_a_wait_at_latest_is_in_the_batch(
@@ -82,7 +82,7 @@ def test_a_wait_at_latest_keeps_others_out_until_a_keepalive_pins_it(
 
     asyncio.run(run())
     assert (at_latest.position.pinned_by, at_latest.position.is_pinned) == ("keepalive", True)
-    assert not batch_status.sight(waiter.coming(), waiter.area).held_by
+    assert not batch_status.read_status(waiter.next_batch(), waiter.area).held_by
     ids = publish(bus, 4, 2)
     assert staged_ids(at_latest, at_latest.run_once()) == ids
 
@@ -151,7 +151,7 @@ def test_a_keepalive_that_pinned_latest_elsewhere_counts_everywhere(
     staged = at_latest.run_once()
     assert staged_ids(at_latest, staged) == ids
     assert isinstance(staged, Staged)
-    assert staged.manifest.excess == {"staged_elsewhere": 1}
+    assert staged.manifest.extra_deliveries == {"staged_elsewhere": 1}
 
 
 @pytest.mark.parametrize("parts", [0, 2], ids=["nothing staged", "two of ten staged"])
@@ -164,20 +164,22 @@ def test_three_silent_days_of_waiting_expire_nothing(
     waiter.min_events = 10
     ids = publish(bus, 2, parts)
     assert waiter.poke().events == parts
-    coming = waiter.coming()
+    next_batch = waiter.next_batch()
     for hours in (1, 40, 40):
         bus.clock.advance(hours=hours)
         age_records(consumer, hours)
-        before = anchor(waiter)
-        asyncio.run(one_keepalive(waiter, coming, before))
+        before = keepalive_point(waiter)
+        asyncio.run(one_keepalive(waiter, next_batch, before))
     ids += publish(bus, 4, 1)
     assert staged_ids(consumer, consumer.run_once()) == ids
     assert (consumer.position.losses, bus.deliveries(TOPIC)) == ((), parts + 2)
 
 
-async def one_keepalive(waiter: Waiter, coming: Coming, before: Anchor | None) -> None:
-    listening = asyncio.create_task(waiter.wait(coming))
-    await until(lambda: anchor(waiter) != before)
+async def one_keepalive(
+    waiter: Waiter, next_batch: NextBatch, before: KeepalivePoint | None
+) -> None:
+    listening = asyncio.create_task(waiter.wait(next_batch))
+    await until(lambda: keepalive_point(waiter) != before)
     listening.cancel()
     await asyncio.wait((listening,))
 
@@ -186,14 +188,14 @@ def test_keepalives_are_written_down_hourly(
     bus: Emulator, consumer: Consumer, waiter: Waiter
 ) -> None:
     """A wait records the first of many keepalives, and no other within the hour."""
-    coming = waiter.coming()
+    next_batch = waiter.next_batch()
 
     async def run() -> None:
-        listening = asyncio.create_task(waiter.wait(coming))
-        await until(lambda: anchor(waiter) is not None)
-        first = anchor(waiter)
+        listening = asyncio.create_task(waiter.wait(next_batch))
+        await until(lambda: keepalive_point(waiter) is not None)
+        first = keepalive_point(waiter)
         await asyncio.sleep(1.0)  # three more keepalives
-        assert anchor(waiter) == first
+        assert keepalive_point(waiter) == first
         listening.cancel()
         await asyncio.wait((listening,))
 
@@ -208,17 +210,17 @@ def test_an_old_position_is_renewed_by_a_poke(
     consumer.run_once()
     waiter.bounds = Bounds(idle_seconds=0.05)
     waiter.poke()
-    assert anchor(waiter) is None
+    assert keepalive_point(waiter) is None
     age_records(consumer, 13)
     waiter.poke()
-    renewed = anchor(waiter)
+    renewed = keepalive_point(waiter)
     assert renewed is not None
     waiter.poke()
-    assert anchor(waiter) == renewed
+    assert keepalive_point(waiter) == renewed
 
 
 @pytest.mark.parametrize("how", ["wait", "task"])
-def test_a_refused_anchor_costs_nothing(
+def test_a_refused_keepalive_point_costs_nothing(
     bus: Emulator, consumer: Consumer, waiter: Waiter, how: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """An invalid keepalive point is replaced by the end of the files, which are kept."""
@@ -227,11 +229,11 @@ def test_a_refused_anchor_costs_nothing(
     waiter.min_events = 3
     ids = publish(bus, 2, 2)
     waiter.poke()
-    coming = waiter.coming()
-    coming.topic_folder(waiter.area).write_anchor(
-        Anchor(
-            epoch=coming.epoch,
-            sequence=coming.sequence - 1,
+    next_batch = waiter.next_batch()
+    next_batch.topic_folder(waiter.area).write_keepalive_point(
+        KeepalivePoint(
+            epoch=next_batch.epoch,
+            batch_number=next_batch.batch_number - 1,
             replay_id="ff" * 10,
             seen_at=consumer.position.committed_at,
             after=ids[-1],
@@ -240,25 +242,25 @@ def test_a_refused_anchor_costs_nothing(
     ids += publish(bus, 4, 1)
     with caplog.at_level(logging.WARNING):
         if how == "wait":
-            assert asyncio.run(waiter.wait(coming)).events == 3
+            assert asyncio.run(waiter.wait(next_batch)).events == 3
         staged = consumer.run_once()
     assert staged_ids(consumer, staged) == ids
     assert "is refused; continuing after" in caplog.text
     assert (consumer.position.losses, bus.deliveries(TOPIC)) == ((), 4)
 
 
-def test_a_wait_whose_claim_at_latest_was_taken_over_pins_nothing(
+def test_a_wait_whose_lease_at_latest_was_taken_over_pins_nothing(
     bus: Emulator, at_latest: Consumer, waiter: Waiter
 ) -> None:
     """A wait at `latest` whose lease was taken over gives way at its keepalive."""
     bus.pause_keepalives()
-    folder = waiter.coming().folder(waiter.area)
+    folder = waiter.next_batch().folder(waiter.area)
 
     async def run() -> None:
         poking = asyncio.create_task(waiter.poke_until(asyncio.Event()))
         await until(lambda: bus.open_streams == 1)
         number, holder = leases.holder_of(folder.folder) or pytest.fail("no lease")
-        path = folder.folder / f"claims/{number + 1:04d}.json"
+        path = folder.folder / f"leases/{number + 1:04d}.json"
         path.write_text(replace(holder, host="elsewhere", pid_space="x", token="t").to_json())
         bus.resume_keepalives()
         pending = await poking
@@ -266,7 +268,7 @@ def test_a_wait_whose_claim_at_latest_was_taken_over_pins_nothing(
 
     asyncio.run(run())
     assert at_latest.positions == {}
-    assert anchor(waiter) is None
+    assert keepalive_point(waiter) is None
 
 
 def test_a_batch_begun_at_latest_is_one(bus: Emulator, at_latest: Consumer, waiter: Waiter) -> None:

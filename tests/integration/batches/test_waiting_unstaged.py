@@ -21,11 +21,11 @@ from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.pubsub.auth.settings import ClientCredentials
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.waiting import batch_status, listen
-from airflow_provider_sfevents.waiting.wait_result import Heard
+from airflow_provider_sfevents.waiting.wait_result import WaitResult
 from tests.integration.batches.conftest import TOPIC, publish, staged_ids, until
 
 if TYPE_CHECKING:
-    from airflow_provider_sfevents.batches.next_batch import Coming
+    from airflow_provider_sfevents.batches.next_batch import NextBatch
     from airflow_provider_sfevents.emulator import Emulator
     from tests.integration.batches.conftest import Consumer, Waiter
 
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 def apart(waiter: Waiter) -> Waiter:
     """Make a triggerer's staging area unwritable, by a file instead of its folders."""
     root = waiter.consumer.root.with_name("apart")
-    coming = waiter.coming()
-    folder = root / coming.folder(waiter.area).folder.relative_to(waiter.consumer.root)
+    next_batch = waiter.next_batch()
+    folder = root / next_batch.folder(waiter.area).folder.relative_to(waiter.consumer.root)
     folder.mkdir(parents=True)
-    (folder / "claims").write_text("in the way")
+    (folder / "leases").write_text("in the way")
     return replace(waiter, root=root)
 
 
@@ -45,9 +45,9 @@ def _delivered(bus: Emulator, count: int) -> bool:
     return bus.deliveries(TOPIC) == count
 
 
-async def awaited(bus: Emulator, waiter: Waiter, coming: Coming, count: int) -> Heard:
+async def awaited(bus: Emulator, waiter: Waiter, next_batch: NextBatch, count: int) -> WaitResult:
     """Run a wait, and publish so many events one after another once it listens."""
-    listening = asyncio.create_task(waiter.wait(coming))
+    listening = asyncio.create_task(waiter.wait(next_batch))
     await until(lambda: bus.open_streams == 1)
     for number in range(1, count + 1):
         publish(bus, number, 1)
@@ -64,24 +64,26 @@ def test_what_cannot_be_staged_is_reported_all_the_same(
 ) -> None:
     """Events that a wait cannot stage are reported, and delivered to the task once more."""
     with caplog.at_level(logging.WARNING):
-        heard = asyncio.run(awaited(bus, apart, waiter.coming(), 1))
-    assert (heard.events, heard.staged) == (1, False)
+        waited = asyncio.run(awaited(bus, apart, waiter.next_batch(), 1))
+    assert (waited.events, waited.staged) == (1, False)
     assert "count a second time against the org's daily allowance" in caplog.text
     assert not waiter.find().enough
-    pending = waiter.find(heard)
+    pending = waiter.find(waited)
     assert (pending.enough, pending.staged, pending.events) == (True, False, 1)
     staged = consumer.run_once()
     assert isinstance(staged, Staged)
     assert (staged.manifest.events, bus.deliveries(TOPIC)) == (1, 2)
 
 
-async def listened(bus: Emulator, waiter: Waiter, coming: Coming, *, until_enough: bool) -> Heard:
+async def listened(
+    bus: Emulator, waiter: Waiter, next_batch: NextBatch, *, until_enough: bool
+) -> WaitResult:
     """Run a listener for three events with a short `max_wait`; the third comes much later."""
     async with waiter.consumer.client() as client:
-        plan, bounds = batch_status.sight(coming, waiter.area).plan, Bounds(max_events=3)
+        plan, bounds = batch_status.read_status(next_batch, waiter.area).plan, Bounds(max_events=3)
         listening = asyncio.create_task(
             listen.listen(
-                coming,
+                next_batch,
                 plan,
                 client,
                 waiter.area,
@@ -106,30 +108,30 @@ def test_a_stream_is_not_left_for_another_one(
     bus: Emulator, waiter: Waiter, apart: Waiter, until_enough: bool, events: int, ended_by: str
 ) -> None:
     """A wait that can stage nothing stays on its stream until it has enough; a watcher does not."""
-    heard = asyncio.run(listened(bus, apart, waiter.coming(), until_enough=until_enough))
-    assert (heard.events, heard.staged, heard.ended_by) == (events, False, ended_by)
+    waited = asyncio.run(listened(bus, apart, waiter.next_batch(), until_enough=until_enough))
+    assert (waited.events, waited.staged, waited.ended_by) == (events, False, ended_by)
 
 
 def test_a_wait_does_not_try_in_vain_for_ever(
     bus: Emulator, consumer: Consumer, waiter: Waiter
 ) -> None:
     """A wait that can close no file finds that out once, and stays on its stream."""
-    coming = waiter.coming()
-    attempts = coming.folder(waiter.area).folder / "attempts"
+    next_batch = waiter.next_batch()
+    attempts = next_batch.folder(waiter.area).folder / "attempts"
     attempts.parent.mkdir(parents=True)
     attempts.write_text("in the way")
     waiter.min_events, waiter.gather_seconds = 3, 0.05
     publish(bus, 1, 2)
 
-    async def run() -> Heard:
-        listening = asyncio.create_task(waiter.wait(coming))
+    async def run() -> WaitResult:
+        listening = asyncio.create_task(waiter.wait(next_batch))
         await until(partial(_delivered, bus, 4))
         await asyncio.wait((listening,), timeout=1.0)
         publish(bus, 3, 1)
         return await listening
 
-    heard = asyncio.run(run())
-    assert (heard.events, heard.staged, bus.deliveries(TOPIC)) == (3, False, 5)
+    waited = asyncio.run(run())
+    assert (waited.events, waited.staged, bus.deliveries(TOPIC)) == (3, False, 5)
 
 
 def test_a_poke_that_can_stage_nothing_and_has_too_little_fails(
@@ -147,10 +149,10 @@ def test_files_that_only_the_triggerer_sees_are_believed(
 ) -> None:
     """Events that only the triggerer sees are enough, with a warning of cost and remedy."""
     triggerer = replace(waiter, root=consumer.root.with_name("triggerer"))
-    heard = asyncio.run(awaited(bus, triggerer, waiter.coming(), 1))
-    assert heard.staged
+    waited = asyncio.run(awaited(bus, triggerer, waiter.next_batch(), 1))
+    assert waited.staged
     with caplog.at_level(logging.WARNING):
-        pending = waiter.find(heard)
+        pending = waiter.find(waited)
     assert (pending.enough, pending.staged) == (True, False)
     assert "of which this worker sees 0 in file://" in caplog.text
     assert "Give triggerer and workers one staging area" in caplog.text
@@ -163,9 +165,9 @@ def test_only_enough_of_this_batch_is_believed(
     bus: Emulator, waiter: Waiter, change: dict[str, object]
 ) -> None:
     """A trigger's result counts only for this batch, and only if it has enough events."""
-    heard = Heard(batch_id=waiter.coming().batch_id, events=5)
-    assert waiter.find(heard).enough
-    assert not waiter.find(replace(heard, **change)).enough  # type: ignore[arg-type]
+    waited = WaitResult(batch_id=waiter.next_batch().batch_id, events=5)
+    assert waiter.find(waited).enough
+    assert not waiter.find(replace(waited, **change)).enough  # type: ignore[arg-type]
 
 
 def test_a_damaged_file_is_no_event(bus: Emulator, consumer: Consumer, waiter: Waiter) -> None:
@@ -243,7 +245,7 @@ def test_a_killed_poke_costs_what_was_in_memory(
     bus: Emulator, consumer: Consumer, waiter: Waiter
 ) -> None:
     """After a killed poke only the events of the last seconds are delivered again."""
-    waiter.coming()  # begins the position
+    waiter.next_batch()  # begins the position
     login = consumer.settings.login
     assert isinstance(login, ClientCredentials)
     given = {

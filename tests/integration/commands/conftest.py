@@ -89,7 +89,7 @@ class Hands:
         from airflow.models.variable import Variable
 
         own = replace(position, consumer=self.consumer)
-        write_origin(self.folder, replace(own, sequence=0, replay_id="earliest"))
+        write_origin(self.folder, replace(own, batch_number=0, replay_id="earliest"))
         Variable.set(self.key, own.to_json())
         return own
 
@@ -104,7 +104,7 @@ class Hands:
     ) -> Manifest:
         """Stage the batch after a position."""
         manifest = batch_after(position, consumer=self.consumer, run=run or Run())
-        batch = self.folder.batch(manifest.epoch, manifest.sequence)
+        batch = self.folder.batch(manifest.epoch, manifest.batch_number)
         batch.create_manifest(manifest)
         if landed:
             receipt = Receipt(

@@ -12,7 +12,7 @@ from airflow_provider_sfevents.operators.sfevents import (
     SfEventsFetchOperator,
 )
 from airflow_provider_sfevents.staging import leases
-from airflow_provider_sfevents.staging.lease_holder import Holder, Verdict
+from airflow_provider_sfevents.staging.lease_holder import LeaseHolder, LeaseState
 from airflow_provider_sfevents.staging.manifest import Run
 from tests.integration.commands.registered import register, run_once, states
 from tests.unit.positions.building import TOPIC
@@ -41,36 +41,36 @@ def test_batches_are_listed_with_their_states(hands: Hands, begun_here: Position
 def test_a_batch_whose_holder_is_gone_is_released(hands: Hands, begun_here: Position) -> None:
     """The lease of a dead process on this machine is released without watching."""
     folder = hands.folder.batch(begun_here.epoch, 1).folder
-    gone = Holder(
+    gone = LeaseHolder(
         host="here",
         pid=1,
-        pid_space=Holder.here(Run(), "").pid_space,
+        pid_space=LeaseHolder.here(Run(), "").pid_space,
         process_start="long ago",
-        claimed_at="2026-01-01T00:00:00+00:00",
+        leased_at="2026-01-01T00:00:00+00:00",
         run=Run(dag="load", run="run-7", task="fetch"),
     )
     leases.take(folder, gone).release()
-    (folder / "claims" / "0001.done").unlink()
+    (folder / "leases" / "0001.released").unlink()
     released = hands.do("batches", "release", "e1-1")
     assert "is held by task load.fetch of run run-7" in released.words
     assert "Batch e1-1 is released. The next run fetches batch e1-1" in released.words
     seen = leases.seen(folder)
     assert seen is not None
-    assert seen[2] is Verdict.FREE
+    assert seen[2] is LeaseState.FREE
     assert "Batch e1-1 is not held." in hands.do("batches", "release", "e1-1").words
 
 
 def test_a_batch_at_work_is_released_only_by_force(hands: Hands, begun_here: Position) -> None:
     """A held batch is released only with `--force`, and its holder gives way at its next check."""
     folder = hands.folder.batch(begun_here.epoch, 1).folder
-    with leases.take(folder, Holder.here(Run(dag="load", task="fetch"), "")):
+    with leases.take(folder, LeaseHolder.here(Run(dag="load", task="fetch"), "")):
         refused = hands.do("batches", "release", "e1-1")
         assert "The holder is at work. Nothing was changed." in refused.refused
         assert f"release {hands.consumer} {TOPIC} e1-1 --force" in refused.refused
         assert not hands.do("batches", "release", "e1-1", "--force", "-y").refused
         seen = leases.seen(folder)
         assert seen is not None
-        assert seen[2] is Verdict.FREE
+        assert seen[2] is LeaseState.FREE
 
 
 def test_a_batch_is_landed_again_by_its_own_task(hands: Hands, begun_here: Position) -> None:

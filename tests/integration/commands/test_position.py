@@ -10,9 +10,9 @@ from airflow.models.variable import Variable
 from airflow.utils.session import create_session
 
 from airflow_provider_sfevents.emulator import Emulator
-from airflow_provider_sfevents.staging.lease_holder import Holder
+from airflow_provider_sfevents.staging.lease_holder import LeaseHolder
 from airflow_provider_sfevents.staging.manifest import Run
-from airflow_provider_sfevents.staging.sidecar_files import Anchor
+from airflow_provider_sfevents.staging.sidecar_files import KeepalivePoint
 from tests.unit.positions.building import ORG, TOPIC, URL, begun
 
 if TYPE_CHECKING:
@@ -29,18 +29,18 @@ def test_a_position_is_shown_with_what_comes_next(hands: Hands, begun_here: Posi
     assert "e1-1: 3 events to 00000000000000000001" in table.words
     assert "The next run fetches batch e1-2: the events after 00000000000000000001." in table.words
     [shown] = json.loads(hands.do("position", "show", "-o", "json").said)
-    assert (shown["epoch"], shown["sequence"], shown["newest_receipt"]) == ("e1", 1, "e1-1")
+    assert (shown["epoch"], shown["batch_number"], shown["newest_receipt"]) == ("e1", 1, "e1-1")
     assert shown["next_run"] in table.words
     assert shown["warning"] is None
     [commit] = shown["recent"]
     assert (commit["events"], shown["events_total"]) == (3, 3)
-    assert (shown["losses"], shown["anchor"]) == ([], None)
+    assert (shown["losses"], shown["keepalive_point"]) == ([], None)
     assert isinstance(shown["age_hours"], float)
 
 
 def test_an_old_position_is_warned_of(hands: Hands) -> None:
     """A position near the bus's 72 hours, or beyond them, is shown with a warning."""
-    hands.keep(begun(sequence=1, replay_id="0a"))
+    hands.keep(begun(batch_number=1, replay_id="0a"))
     assert "may have expired: the bus keeps events for 72 h" in hands.do("position", "show").words
 
 
@@ -62,7 +62,7 @@ def test_all_positions_are_listed_and_what_is_none_is_named(
 
 def test_a_position_that_is_too_old_fails_the_command(hands: Hands) -> None:
     """`--fail-older-than` ends the command with name and age of each older position."""
-    kept = hands.keep(begun(sequence=1, replay_id="0a"))
+    kept = hands.keep(begun(batch_number=1, replay_id="0a"))
     everything = ("sfevents", "position", "show", hands.consumer, "--fail-older-than")
     asked = [
         hands.do("position", "show", "--fail-older-than", "48"),
@@ -76,10 +76,10 @@ def test_a_position_that_is_too_old_fails_the_command(hands: Hands) -> None:
 
 def test_a_keepalive_makes_a_listed_position_young(hands: Hands) -> None:
     """With a staging area, the list's ages count from the last keepalive."""
-    kept = hands.keep(begun(sequence=1, replay_id="0a"))
+    kept = hands.keep(begun(batch_number=1, replay_id="0a"))
     at = datetime.now(UTC).isoformat()
-    hands.folder.write_anchor(
-        Anchor(epoch=kept.epoch, sequence=1, replay_id="0b", seen_at=at, after="")
+    hands.folder.write_keepalive_point(
+        KeepalivePoint(epoch=kept.epoch, batch_number=1, replay_id="0b", seen_at=at, after="")
     )
     words = ("sfevents", "position", "show", hands.consumer, "-o", "json")
     [row] = json.loads(hands.airflow(*words, "--staging", f"file://{hands.staging}").said)
@@ -92,7 +92,12 @@ def test_set_begins_an_epoch_elsewhere(hands: Hands, begun_here: Position) -> No
     done = hands.do("position", "set", "latest", "--yes")
     assert not done.refused
     now = hands.kept()
-    assert (now.sequence, now.replay_id, now.owner, now.org_id) == (0, "latest", stood.owner, ORG)
+    assert (now.batch_number, now.replay_id, now.owner, now.org_id) == (
+        0,
+        "latest",
+        stood.owner,
+        ORG,
+    )
     assert now.epoch != stood.epoch
     assert [(one.after, one.start) for one in now.losses] == [(stood.replay_id, "latest")]
     assert [origin.epoch for origin in hands.folder.origins()] == ["e1", now.epoch]
@@ -129,8 +134,10 @@ def test_a_batch_at_work_is_not_disturbed(
     hands: Hands, begun_here: Position, words: tuple[str, ...]
 ) -> None:
     """While a task works on the next batch, the position cannot be changed."""
-    holder = Holder.here(Run(dag="load", run="run-7", task="fetch"), "2026-01-01T00:00:00+00:00")
-    with hands.folder.batch("e1", 1).claim(holder):
+    holder = LeaseHolder.here(
+        Run(dag="load", run="run-7", task="fetch"), "2026-01-01T00:00:00+00:00"
+    )
+    with hands.folder.batch("e1", 1).take_lease(holder):
         refused = hands.do("position", *words, "-y")
     assert "is held by task load.fetch of run run-7" in refused.refused
     assert f"airflow sfevents batches release {hands.consumer} {TOPIC} e1-1" in refused.refused

@@ -56,7 +56,7 @@ DEFINITION = """
         position = stores.read(store)
         if position is None:
             stores.write(store, begun())
-        return position and position.start
+        return position and position.start.to_text()
 
     @dag(schedule=None, start_date=pendulum.datetime(2026, 1, 1))
     def positions():
@@ -206,7 +206,7 @@ def test_a_position_that_moves_meanwhile_is_left_alone(
 ) -> None:
     """If a run commits before the lease is taken, nothing is changed."""
     position = replace(begun(), consumer=hands.consumer)
-    moved = replace(position, sequence=1, replay_id="0a")
+    moved = replace(position, batch_number=1, replay_id="0a")
     (tmp_path / "moving_store_of_a_test.py").write_text(
         "class Moving:\n"
         f"    answers = [{position.to_json()!r}, {moved.to_json()!r}]\n"

@@ -131,7 +131,7 @@ class Task:
             str(path)
             for path in files
             if path.name != layout.AREA
-            and (path.parent.name != "claims" or not path.with_suffix(".done").exists())
+            and (path.parent.name != "leases" or not path.with_suffix(".released").exists())
         ]
 
 

@@ -84,7 +84,7 @@ def test_a_staged_batch_needs_no_deliveries(org: Emulator, task: Task) -> None:
     """A staged batch is returned with any number of deliveries left."""
     first = task.execute(SfEventsFetchOperator)
     again = task.execute(SfEventsFetchOperator, min_allowance=MOST)
-    assert (again["batch_id"], again["adopted"]) == (first["batch_id"], True)
+    assert (again["batch_id"], again["reused"]) == (first["batch_id"], True)
     waited = task.execute(SfEventsSensor, min_allowance=MOST, min_events=3, timeout=5)
     assert waited["events"] == 3
     assert [call.rpc for call in org.requests].count("rest") == 0

@@ -70,7 +70,7 @@ def file_of(url: str) -> Path:
 
 def stands_at(task: Task) -> tuple[int, str]:
     position = json.loads(task.positions[KEY])
-    return position["sequence"], position["replay_id"]
+    return position["batch_number"], position["replay_id"]
 
 
 def test_the_fetch_says_where_everything_is(task: Task, bus: Emulator) -> None:
@@ -84,17 +84,17 @@ def test_the_fetch_says_where_everything_is(task: Task, bus: Emulator) -> None:
     assert (fetched["tables"], fetched["quarantined"]) == ({}, 0)
 
 
-def test_the_end_of_a_chain_says_whether_its_batch_was_adopted(task: Task, bus: Emulator) -> None:
+def test_the_end_of_a_chain_says_whether_its_batch_was_reused(task: Task, bus: Emulator) -> None:
     """The commit's result says whether the fetch reused a staged batch."""
     publish(bus, 3)
     fetched = fetch(task)
     land(fetched)
-    assert commit(task, fetched)["adopted"] is False
+    assert commit(task, fetched)["reused"] is False
     publish(bus, 2)
     fetch(task)
     again = fetch(task)
     land(again)
-    assert commit(task, again)["adopted"] is True
+    assert commit(task, again)["reused"] is True
 
 
 def test_commit_moves_once(task: Task, bus: Emulator) -> None:

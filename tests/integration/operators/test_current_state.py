@@ -49,7 +49,7 @@ held = 0 if "--settle" in sys.argv and not {stubborn} else 2
 events = manifest["events"]
 receipt = dict(version=1, batch_id=manifest["batch_id"], events=events, tables=dict(log=events),
                quarantined=0, written_at="", applied=dict(applied=events - held, held=held))
-(place.parent / "landed.json").write_text(json.dumps(receipt))
+(place.parent / "receipt.json").write_text(json.dumps(receipt))
 """
 
 
@@ -207,7 +207,7 @@ def test_one_task_at_a_time_writes_tables_of_records(
         with pytest.raises(AirflowException, match=r"are being written by .*seeding"):
             follow(task)
     assert spark.jobs() == []
-    assert follow(task)["adopted"] is True
+    assert follow(task)["reused"] is True
     assert bus.deliveries(TOPIC) == 2
     with (
         writing_state(task.staging.as_uri(), state, Run()),
@@ -228,7 +228,7 @@ def land(fetched: dict[str, Any], *, held: int) -> None:
         applied={"held": held},
     )
     place = Path(unquote(urlsplit(fetched["spark_manifest"]).path))
-    place.with_name("landed.json").write_text(receipt.to_json())
+    place.with_name("receipt.json").write_text(receipt.to_json())
 
 
 def _from_application(arguments: list[str]) -> list[str]:
@@ -250,4 +250,4 @@ def test_jars_that_spark_cannot_fetch_are_one_sentence(
     ):
         follow(task)
     spark.holds()
-    assert follow(task)["adopted"]
+    assert follow(task)["reused"]

@@ -20,7 +20,7 @@ from airflow_provider_sfevents.operators.sfevents import (
     SfEventsToSparkOperator,
 )
 from airflow_provider_sfevents.staging import layout
-from airflow_provider_sfevents.staging.lease_holder import Holder
+from airflow_provider_sfevents.staging.lease_holder import LeaseHolder
 from airflow_provider_sfevents.staging.manifest import Run
 from tests.integration.operators.conftest import ORDERS, Task
 
@@ -90,12 +90,12 @@ def execute(run: Callable[[], Any], meanwhile: Callable[[], None]) -> BaseExcept
 
 def hold_from_another_machine(staging: Path) -> Path:
     """Take the next batch as a machine without network; returns the folder of leases."""
-    [claims] = [one for one in staging.rglob(layout.CLAIMS) if one.parent.name.isdigit()]
-    holder = Holder.here(Run(dag="orders", run="r0", task="land"), "")
+    [leases] = [one for one in staging.rglob(layout.LEASES) if one.parent.name.isdigit()]
+    holder = LeaseHolder.here(Run(dag="orders", run="r0", task="land"), "")
     elsewhere = replace(holder, host="host-b", pid_space="another boot", token="b")
-    (claims / "0002.json").write_text(elsewhere.to_json())
-    (claims / "0002.beat").write_text("7 beats, 0 received\n")
-    return claims
+    (leases / "0002.json").write_text(elsewhere.to_json())
+    (leases / "0002.heartbeat").write_text("7 heartbeats, 0 received\n")
+    return leases
 
 
 def test_a_stop_ends_the_watch_of_another_machines_lease(
@@ -108,7 +108,7 @@ def test_a_stop_ends_the_watch_of_another_machines_lease(
         SfEventsFetchOperator, initial_replay=last["replay_id"], skip_when_empty=False
     )
     assert empty["events"] == 0
-    claims = hold_from_another_machine(task.staging)
+    leases = hold_from_another_machine(task.staging)
     operator, run = task.prepare(SfEventsFetchOperator, initial_replay=last["replay_id"])
 
     def end() -> None:
@@ -121,7 +121,7 @@ def test_a_stop_ends_the_watch_of_another_machines_lease(
     failed = execute(run, end)
     assert isinstance(failed, AirflowException)
     assert "The task was ended; it was watching another task's lease" in str(failed)
-    assert not (claims / "0003.json").exists()
+    assert not (leases / "0003.json").exists()
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_a_task_that_was_ended_does_not_start_spark(
     with at(step, operator.on_kill), pytest.raises(AirflowException, match="The task was ended"):
         run()
     assert started(spark_submit) == []
-    assert [one for one in task.left_behind if layout.CLAIMS in one] == []
+    assert [one for one in task.left_behind if layout.LEASES in one] == []
     came = bus.deliveries(ORDERS) - delivered
     assert task.execute(SfEventsFetchOperator)["events"] == 1
     assert came <= 1
@@ -162,6 +162,6 @@ def test_a_task_that_is_ended_while_spark_works_ends_spark(
     assert isinstance(failed, AirflowException)
     [pid] = started(spark_submit)
     assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-    assert [one for one in task.left_behind if layout.CLAIMS in one] == []
+    assert [one for one in task.left_behind if layout.LEASES in one] == []
     again = task.execute(SfEventsFetchOperator)
-    assert (again["adopted"], bus.deliveries(ORDERS) - delivered) == (True, 1)
+    assert (again["reused"], bus.deliveries(ORDERS) - delivered) == (True, 1)

@@ -283,7 +283,7 @@ class Race:
         """Epochs with staged files, whose first record was replaced before it was read back."""
         firsts = [Position.from_json(one, "here") for one in self.positions.replaced]
         final = Position.from_json(self.positions["orders"], "here")
-        epochs = {one.epoch for one in firsts if not one.sequence} - {final.epoch}
+        epochs = {one.epoch for one in firsts if not one.batch_number} - {final.epoch}
         return [
             f"{path.name} is staged for epoch {epoch}, which another task's record had replaced"
             for epoch in sorted(epochs)

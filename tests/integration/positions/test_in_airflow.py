@@ -39,7 +39,7 @@ DAG = """
         stores.write(store, moved)
         if spec == "xcom" and position is not None and context["ti"].try_number == 1:
             raise RuntimeError("killed after the position was written")
-        return moved.sequence
+        return moved.batch_number
 
     @dag(schedule=None, start_date=pendulum.datetime(2026, 1, 1))
     def positions():
@@ -65,7 +65,7 @@ def test_each_store_carries_a_position_from_run_to_run(
         moved = {task: airflow_home.xcom("positions", run.run_id, task) for task in run.tasks}
         assert moved == expected, run.log
     kept = json.loads(airflow_home.variable("sfevents.load.event.Order__e") or "")
-    assert (kept["sequence"], kept["events_total"]) == (1, 3)
+    assert (kept["batch_number"], kept["events_total"]) == (1, 3)
 
 
 @pytest.mark.full  # two more runs of a DAG in a process of their own
@@ -120,7 +120,7 @@ WRITERS = """
         if position is not None:
             moved = advance(position, batch_after(position), now, Run())
         stores.write(store, moved)
-        return moved.sequence
+        return moved.batch_number
 
     @dag(schedule=None, start_date=pendulum.datetime(2026, 1, 1))
     def writers():
@@ -138,8 +138,8 @@ def test_a_task_removes_the_xcoms_that_earlier_runs_left(
     (airflow_home.dags / "writers.py").write_text(dedent(WRITERS))
     runs = [airflow_home.test_dag("writers", f"2026-01-0{day}") for day in (1, 2)]
     names = [(run.run_id, f"t{number}") for run in runs for number in range(7)]
-    sequences = [airflow_home.xcom("writers", run_id, task) for run_id, task in names]
-    assert sequences == list(range(14)), runs[-1].log
+    batch_numbers = [airflow_home.xcom("writers", run_id, task) for run_id, task in names]
+    assert batch_numbers == list(range(14)), runs[-1].log
     key = xcom_key(TOPIC)
     for written in (key, f"{key}.rows"):
         kept = [airflow_home.xcom("writers", *name, written) is not None for name in names]

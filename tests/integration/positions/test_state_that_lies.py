@@ -117,7 +117,7 @@ def test_a_commit_without_an_answer_is_repeated_and_nothing_else(
     if isinstance(found, Staged):
         assert found.landed
         commit(consumer, found)
-    assert (consumer.position.sequence, consumer.position.replay_id) == (2, staged.manifest.end)
+    assert (consumer.position.batch_number, consumer.position.replay_id) == (2, staged.manifest.end)
     assert bus.deliveries(TOPIC) == 4
 
 
@@ -158,7 +158,7 @@ def test_a_shadow_of_just_now_fails_at_the_write_and_fetches_nothing(
             run_once(consumer)
     assert bus.deliveries(TOPIC) == 4
     state.shadow = None
-    assert (consumer.position.sequence, consumer.position.replay_id) == (
+    assert (consumer.position.batch_number, consumer.position.replay_id) == (
         2,
         json.loads(records[-1])["replay_id"],
     )
@@ -224,7 +224,7 @@ def test_two_airflows_that_begin_together(bus: Emulator, consumer: Consumer) -> 
             second.stage()
     write_receipt(staged)
     commit(consumer, staged)
-    assert (consumer.position.sequence, second.positions) == (1, {})
+    assert (consumer.position.batch_number, second.positions) == (1, {})
     assert bus.deliveries(TOPIC) == 2
 
 
@@ -233,5 +233,5 @@ def test_a_staging_area_lost_between_runs_costs_nothing(bus: Emulator, consumer:
     landed(consumer, bus, 2)
     durable_files.remove(UPath(consumer.root))
     publish(bus, 5, 2)
-    assert run_once(consumer).manifest.sequence == 3
-    assert (consumer.position.sequence, bus.deliveries(TOPIC)) == (3, 6)
+    assert run_once(consumer).manifest.batch_number == 3
+    assert (consumer.position.batch_number, bus.deliveries(TOPIC)) == (3, 6)

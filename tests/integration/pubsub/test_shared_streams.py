@@ -39,14 +39,14 @@ class Waiting:
         self, client: PubSubClient, start: str, events: int, *, topic: str = TOPIC
     ) -> None:
         self.received = Received()
-        self.heard: list[str] = []
+        self.waited: list[str] = []
         bounds = Bounds(max_events=events, **LONG)
         self.task: asyncio.Task[FetchResult] = asyncio.ensure_future(
             client.fetch(topic, ReplayPoint(start), bounds, self.received, on_keepalive=self._hear)
         )
 
     async def _hear(self, name: str) -> None:
-        self.heard.append(name)
+        self.waited.append(name)
 
     async def cancel(self) -> None:
         self.task.cancel()
@@ -113,9 +113,9 @@ async def test_keepalives_are_places_to_join_at() -> None:
     async with sharing(keepalive_seconds=0.05) as (bus, client):
         published = publish(bus, 1)
         first = Waiting(client, published[0].hex(), 2)
-        await come_true(lambda: len(first.heard) >= 2)
-        second, third = Waiting(client, first.heard[0], 2), Waiting(client, "latest", 2)
-        await come_true(lambda: bool(second.heard) and bool(third.heard))
+        await come_true(lambda: len(first.waited) >= 2)
+        second, third = Waiting(client, first.waited[0], 2), Waiting(client, "latest", 2)
+        await come_true(lambda: bool(second.waited) and bool(third.waited))
         published = publish(bus, 2)
         for wait in (first, second, third):
             await wait.task

@@ -35,7 +35,7 @@ DAG = """
             "batch_id": batch["batch_id"], "events": batch["events"], "quarantined": 0,
             "tables": {"Order__e": batch["events"]}, "written_at": pendulum.now("UTC").isoformat(),
         }
-        place = Path(unquote(urlsplit(batch["manifest"]).path)).with_name("landed.json")
+        place = Path(unquote(urlsplit(batch["manifest"]).path)).with_name("receipt.json")
         place.write_text(json.dumps({"version": 1, **receipt}))
 
     @dag(schedule=None, start_date=pendulum.datetime(2026, 1, 1))
@@ -77,6 +77,6 @@ def test_a_sensor_hands_over_in_every_store(
         for name in CONSUMERS:
             waited = airflow_home.xcom("waits", run.run_id, f"wait_{name}")
             fetched = airflow_home.xcom("waits", run.run_id, f"fetch_{name}")
-            assert (waited["sequence"], waited["events"] >= 2) == (day, True)
+            assert (waited["batch_number"], waited["events"] >= 2) == (day, True)
             assert (fetched["batch_id"], fetched["events"]) == (waited["batch_id"], 3)
     assert bus.deliveries() == 6 * len(CONSUMERS)

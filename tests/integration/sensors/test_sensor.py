@@ -35,10 +35,10 @@ def test_events_that_are_there(waits: Waits, bus: Emulator, mode: dict[str, Any]
     waits.publish(3)
     result = waits.wait(min_events=3, timeout=20, **mode)
     stands = position(waits)
-    assert (stands["sequence"], stands["replay_id"], stands["owner"]) == (0, "earliest", "")
+    assert (stands["batch_number"], stands["replay_id"], stands["owner"]) == (0, "earliest", "")
     assert result == {
         "batch_id": f"{stands['epoch']}-1",
-        "sequence": 1,
+        "batch_number": 1,
         "events": 3,
         "staged": True,
         "staging_id": stands["staging_id"],
@@ -108,7 +108,7 @@ def test_a_deferral_keeps_its_deadline(waits: Waits) -> None:
     waits.between = waits.land
     with pytest.raises(AirflowSensorTimeout):
         waits.wait(min_events=2, timeout=8, deferrable=True)
-    assert [one.trigger.coming["sequence"] for one in waits.deferrals] == [1, 2]
+    assert [one.trigger.next_batch["batch_number"] for one in waits.deferrals] == [1, 2]
     untils = {deferred.trigger.until for deferred in waits.deferrals}
     assert len(untils) == 1
     left = [deferred.timeout.total_seconds() for deferred in waits.deferrals]

@@ -63,37 +63,37 @@ def test_a_running_task_is_respected_and_a_killed_one_is_not(
 ) -> None:
     """A task gives way to a live holder by name, and takes over from a killed one at once."""
     with (
-        worker(repository, "claim", folder) as first,
-        worker(repository, "claim", folder) as second,
+        worker(repository, "lease", folder) as first,
+        worker(repository, "lease", folder) as second,
     ):
         tell(first)
-        assert hear(first) == "claimed 1"
+        assert hear(first) == "leased 1"
         tell(second)
         assert f"process {first.pid} on" in hear(second)
         first.kill()
         first.wait()
-        with batch(folder).claim(here()) as claim:
-            assert claim.number == 2
+        with batch(folder).take_lease(here()) as lease:
+            assert lease.number == 2
 
 
 def test_of_tasks_that_start_together_one_has_the_batch(repository: Path, folder: Path) -> None:
     """Of processes that take a batch at once exactly one gets it, and the others name it."""
     with (
-        worker(repository, "claim", folder) as a,
-        worker(repository, "claim", folder) as b,
-        worker(repository, "claim", folder) as c,
-        worker(repository, "claim", folder) as d,
+        worker(repository, "lease", folder) as a,
+        worker(repository, "lease", folder) as b,
+        worker(repository, "lease", folder) as c,
+        worker(repository, "lease", folder) as d,
     ):
         for one in (a, b, c, d):
             tell(one)
         said = [hear(one) for one in (a, b, c, d)]
         assert sorted(line.split()[0] for line in said) == [
-            "claimed",
+            "leased",
             "refused",
             "refused",
             "refused",
         ]
-        holder = (a, b, c, d)[[line.startswith("claimed") for line in said].index(True)]
+        holder = (a, b, c, d)[[line.startswith("leased") for line in said].index(True)]
         assert all(
             f"process {holder.pid} on" in line for line in said if line.startswith("refused")
         )
@@ -112,7 +112,7 @@ def test_what_a_killed_task_had_closed_is_whole(
         assert writer.stdout is not None
         writer.stdout.read()
     found = batch(folder)
-    with found.claim(here()):
+    with found.take_lease(here()):
         parts = found.parts()
         assert chain("earliest", parts) == tuple(sorted(parts, key=lambda part: part.first_ordinal))
         assert sum(part.events for part in parts) >= 30 * max(0, deliveries // 3 - 2)

@@ -13,8 +13,8 @@ from upath import UPath
 
 from airflow_provider_sfevents.exceptions import SfEventsError
 from airflow_provider_sfevents.staging.batch_folder import BatchFolder
-from airflow_provider_sfevents.staging.lease_holder import Holder
-from airflow_provider_sfevents.staging.leases import Patience
+from airflow_provider_sfevents.staging.lease_holder import LeaseHolder
+from airflow_provider_sfevents.staging.leases import LeaseTiming
 from airflow_provider_sfevents.staging.manifest import Run
 from airflow_provider_sfevents.staging.parts.part_writer import Limits
 from tests.unit.staging.building import Delivered
@@ -33,19 +33,21 @@ def batch_at(folder: str) -> BatchFolder:
     return BatchFolder(UPath(folder), "e1-1")
 
 
-def holder() -> Holder:
-    return Holder.here(Run(dag="load", run="run-1", task="fetch"), "2026-01-01T00:00:00+00:00")
+def holder() -> LeaseHolder:
+    return LeaseHolder.here(Run(dag="load", run="run-1", task="fetch"), "2026-01-01T00:00:00+00:00")
 
 
-def claim(folder: str) -> None:
+def take_lease(folder: str) -> None:
     """Wait for a line, take the batch, print the outcome, and hold on until the next line."""
     sys.stdin.readline()
     try:
-        taken = batch_at(folder).claim(holder(), Patience(lease_seconds=0.5, beat_seconds=0.1))
+        taken = batch_at(folder).take_lease(
+            holder(), LeaseTiming(lease_seconds=0.5, heartbeat_seconds=0.1)
+        )
     except SfEventsError as error:
         say(f"refused {error}")
         return
-    say(f"claimed {taken.number}")
+    say(f"leased {taken.number}")
     sys.stdin.readline()
     taken.release()
 
@@ -55,7 +57,7 @@ def write(folder: str) -> None:
     batch = batch_at(folder)
 
     async def endless() -> None:
-        with batch.claim(holder()) as taken:
+        with batch.take_lease(holder()) as taken:
             limits = Limits(part_events=30, chunk_events=10)
             async with batch.writer(taken, "earliest", 0, limits) as writer:
                 for n in range(10**9):
@@ -72,7 +74,7 @@ def overfill(folder: str) -> None:
     batch = batch_at(folder)
 
     async def attempt() -> None:
-        with batch.claim(holder()) as taken:
+        with batch.take_lease(holder()) as taken:
             async with batch.writer(
                 taken, "earliest", 0, Limits(part_events=4, chunk_events=1)
             ) as writer:
@@ -91,7 +93,7 @@ def fill(folder: str, events: str) -> None:
     delivered = Delivered(0, 100, size=200)
 
     async def attempt() -> None:
-        with batch.claim(holder()) as taken:
+        with batch.take_lease(holder()) as taken:
             async with batch.writer(taken, "earliest", 0) as writer:
                 for _ in range(int(events) // 100):
                     await writer.append(delivered)
@@ -114,4 +116,4 @@ if __name__ == "__main__":
     if sys.argv[1] == "fill":
         fill(sys.argv[2], sys.argv[3])
     else:
-        {"claim": claim, "write": write, "overfill": overfill}[sys.argv[1]](sys.argv[2])
+        {"lease": take_lease, "write": write, "overfill": overfill}[sys.argv[1]](sys.argv[2])

@@ -70,7 +70,7 @@ def test_a_disk_that_is_full_at_any_file_loses_nothing(bus: Emulator, disk: Disk
         world.run_once()
         world.check(delivered=paid + EVENTS - kept)
         assert [path.name for path in disk.folder.rglob(".*")] == []
-    assert files > len(("claim", "origin", "schema", "part", "manifest", "receipt"))
+    assert files > len(("lease", "origin", "schema", "part", "manifest", "receipt"))
 
 
 def test_a_disk_that_becomes_read_only_is_named(bus: Emulator, disk: Disk) -> None:

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 EVENTS = 5
 
-BEGINNING = ["0001.json", "0001.beat", "position.json", "origin.json", "0001.done"]
+BEGINNING = ["0001.json", "0001.heartbeat", "position.json", "origin.json", "0001.released"]
 """What a first run writes before its batch, in this order."""
 
-WRITES = [*BEGINNING, "0001.json", "0001.beat", "avsc", "parquet", "manifest.json"]
+WRITES = [*BEGINNING, "0001.json", "0001.heartbeat", "avsc", "parquet", "manifest.json"]
 """What comes after it; then the batch's receipt and the release of its claim."""
 
 
@@ -69,7 +69,7 @@ def test_whichever_write_fails_nothing_is_lost_or_paid_for_twice(
         world = World(bus, root, published)
         bucket.before = budget = Budget(effects, code)
         if not (trouble := world.trouble()):
-            assert name_of(budget.refused[0]) == "0001.done"
+            assert name_of(budget.refused[0]) == "0001.released"
             break
         assert remedy in trouble
         refused.append(name_of(budget.refused[0]))
@@ -77,7 +77,7 @@ def test_whichever_write_fails_nothing_is_lost_or_paid_for_twice(
         kept, paid = world.closed(), world.delivered
         world.run_once()
         world.check(delivered=paid + EVENTS - kept)
-    assert [name for name in refused if name != "file"] == [*WRITES, "landed.json"]
+    assert [name for name in refused if name != "file"] == [*WRITES, "receipt.json"]
 
 
 def test_a_staging_area_emptied_between_any_two_writes_loses_nothing(bus: Emulator) -> None:
@@ -95,7 +95,7 @@ def test_a_staging_area_emptied_between_any_two_writes_loses_nothing(bus: Emulat
             break
         met.append(name_of(emptied.met[0]))
         world.check(delivered=world.delivered)
-    assert [name for name in met if name != "file"] == [*WRITES, "landed.json", "0001.done"]
+    assert [name for name in met if name != "file"] == [*WRITES, "receipt.json", "0001.released"]
 
 
 @pytest.mark.full  # one of the rounds watches a claim that cannot be read, for as long as a lease

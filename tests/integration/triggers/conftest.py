@@ -18,7 +18,7 @@ from airflow_provider_sfevents.positions.stores import MappingStore
 from airflow_provider_sfevents.pubsub.auth.secret import Secret
 from airflow_provider_sfevents.pubsub.auth.settings import ClientCredentials, Settings
 from airflow_provider_sfevents.staging.area import StagingArea
-from airflow_provider_sfevents.waiting.watch_environment import Surroundings
+from airflow_provider_sfevents.waiting.watch_environment import WatcherEnvironment
 from airflow_provider_sfevents.waiting.watch_rules import Rules
 from airflow_provider_sfevents.waiting.watcher import Watcher
 from tests.integration.batches.conftest import TOPIC, Consumer
@@ -89,7 +89,7 @@ class Watch:
             assert task.cancelled()
 
     async def _watch(self) -> None:
-        around = Surroundings(
+        environment = WatcherEnvironment(
             settings=self.settings or (lambda: self.consumer.settings),
             area=lambda: StagingArea(UPath(self.root or self.consumer.root)),
             store=lambda _: MappingStore(self.consumer.positions, "orders"),
@@ -102,7 +102,7 @@ class Watch:
         request = BatchRequest(
             **{"topic": TOPIC, "consumer": "orders", "owns": False, **self.request}
         )
-        async for announcement in Watcher(request, self.rules, around).announcements():
+        async for announcement in Watcher(request, self.rules, environment).announcements():
             self.said.append(announcement)
 
     async def announced(self, times: int = 1) -> dict[str, Any]:

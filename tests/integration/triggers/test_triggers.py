@@ -45,17 +45,17 @@ def waits(
     consumer: Consumer, min_events: int = 1, seconds: float = 120, **over: Any
 ) -> SfEventsTrigger:
     """A trigger for the batch after a position that is at the beginning."""
-    coming = {
+    next_batch = {
         "org_id": consumer.bus.org.org_id,
         "consumer": "orders",
         "topic": TOPIC,
         "epoch": "e1",
-        "sequence": 1,
+        "batch_number": 1,
         "position_start": "earliest",
         "start": "earliest",
     }
     return SfEventsTrigger(
-        coming={**coming, **over},
+        next_batch={**next_batch, **over},
         conn_id="sfevents_default",
         staging=consumer.root.as_uri(),
         min_events=min_events,
@@ -89,7 +89,7 @@ def test_enough_is_pending(consumer: Consumer, bus: Emulator) -> None:
         publish(bus, 2, 1)
         said = await waiting
         assert said["status"] == "pending"
-        assert (said["heard"]["events"], said["heard"]["staged"]) == (2, True)
+        assert (said["waited"]["events"], said["waited"]["staged"]) == (2, True)
         await listening(bus, 0)
 
     asyncio.run(scenario())
@@ -127,7 +127,7 @@ def test_a_triggerer_that_is_stopped(consumer: Consumer, bus: Emulator) -> None:
 
     async def next_one() -> None:
         publish(bus, 3, 1)
-        assert (await outcome(waits(consumer, 3)))["heard"]["events"] == 3
+        assert (await outcome(waits(consumer, 3)))["waited"]["events"] == 3
 
     asyncio.run(stopped())
     asyncio.run(next_one())

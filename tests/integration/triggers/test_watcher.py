@@ -47,7 +47,7 @@ def test_a_burst_is_one_announcement(consumer: Consumer, bus: Emulator) -> None:
                 "topic": TOPIC,
                 "consumer": "orders",
                 "batch_id": f"{consumer.position.epoch}-1",
-                "sequence": 1,
+                "batch_number": 1,
                 "events": 5,
                 "staged": True,
             }
@@ -73,7 +73,7 @@ def test_what_comes_while_a_run_is_at_work_is_announced_when_it_is_done(
             await watch.stays_silent(1000)
             await asyncio.to_thread(commit, consumer, batch)
             said = await watch.announced(2)
-            assert (said["sequence"], said["events"]) == (2, 4)
+            assert (said["batch_number"], said["events"]) == (2, 4)
         assert bus.deliveries() == 6
 
     asyncio.run(scenario())
@@ -144,7 +144,7 @@ def test_a_failed_run_does_not_let_events_expire(consumer: Consumer, bus: Emulat
             await watch.stays_silent(1000)
             watch.runs.clear()
             said = await watch.announced(2)
-            assert (said["sequence"], said["events"]) == (1, 2)
+            assert (said["batch_number"], said["events"]) == (1, 2)
 
     asyncio.run(scenario())
 
@@ -222,7 +222,7 @@ def test_a_position_set_by_hand_is_followed(consumer: Consumer, bus: Emulator) -
     async def scenario() -> None:
         async with Watch(consumer, look_seconds=0.1).running() as watch:
             await listening(bus)
-            begun = replace(consumer.position, epoch="anew", sequence=0, replay_id="earliest")
+            begun = replace(consumer.position, epoch="anew", batch_number=0, replay_id="earliest")
             consumer.positions["orders"] = replace(begun, batch_id="", recent=()).to_json()
             said = await watch.announced()
             assert (said["batch_id"], said["events"]) == ("anew-1", 2)
@@ -240,7 +240,7 @@ def test_two_triggerers_at_once(consumer: Consumer, bus: Emulator) -> None:
             publish(bus, 1, 3)
             await until(lambda: one.said or other.said, "an announcement")
             await until(lambda: one.time.passed > 100 < other.time.passed, "time to pass")
-        said = [(said["sequence"], said["events"]) for said in (*one.said, *other.said)]
+        said = [(said["batch_number"], said["events"]) for said in (*one.said, *other.said)]
         assert set(said) == {(1, 3)}
         assert (await asyncio.to_thread(staged, consumer)).manifest.events == 3
 

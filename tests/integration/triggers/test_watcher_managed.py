@@ -48,7 +48,7 @@ def test_a_watcher_gives_the_slot_to_the_run(bus: Emulator, consumer: ManagedCon
             assert staged.manifest.events == 3
             await listening(bus)
             publish(bus, 4, 1)
-            assert (await watch.announced(2))["sequence"] == 2
+            assert (await watch.announced(2))["batch_number"] == 2
         assert consumer.committed == consumer.position.replay_id
 
     asyncio.run(scenario())

@@ -39,7 +39,7 @@ def position(**changes: Any) -> Position:
             topic=TOPIC,
             consumer="orders",
             epoch="e1",
-            sequence=3,
+            batch_number=3,
             replay_id="03",
             committed_at="2026-01-03T00:00:00+00:00",
             committed_by=run(3),
@@ -53,7 +53,7 @@ def request(of: Run, **changes: Any) -> BatchRequest:
     return replace(BatchRequest(topic=TOPIC, consumer="orders", run=of), **changes)
 
 
-def manifest(sequence: int, of: Run, epoch: str = "e1") -> Manifest:
+def manifest(batch_number: int, of: Run, epoch: str = "e1") -> Manifest:
     """Build the manifest of a batch that this run has staged."""
     return Manifest(
         org_id="00D000000000001AAA",
@@ -61,11 +61,11 @@ def manifest(sequence: int, of: Run, epoch: str = "e1") -> Manifest:
         topic=TOPIC,
         consumer="orders",
         epoch=epoch,
-        sequence=sequence,
-        batch_id=f"{epoch}-{sequence}",
-        position_start=f"{sequence - 1:02x}",
-        start=f"{sequence - 1:02x}",
-        end=f"{sequence:02x}",
+        batch_number=batch_number,
+        batch_id=f"{epoch}-{batch_number}",
+        position_start=f"{batch_number - 1:02x}",
+        start=f"{batch_number - 1:02x}",
+        end=f"{batch_number:02x}",
         events=1,
         bytes=10,
         ended_by="idle_seconds",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_sfevents.batches.fetch import announcement
-from airflow_provider_sfevents.batches.recovery import Fetch
+from airflow_provider_sfevents.batches.recovery import FetchPlan
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.replay_point import EARLIEST, LATEST, ReplayPoint
 from airflow_provider_sfevents.staging.manifest import Part
@@ -19,19 +19,19 @@ PART = Part(
     ("plan", "bounds", "said"),
     [
         (
-            Fetch(start=EARLIEST),
+            FetchPlan(start=EARLIEST),
             Bounds(),
             "Fetching /event/A__e from earliest, until nothing comes for 30 s, 10000 events or "
             "600 s at most.",
         ),
         (
-            Fetch(start=LATEST),
+            FetchPlan(start=LATEST),
             Bounds(idle_seconds=0.5, learn_seconds=280, max_events=5),
             "Fetching /event/A__e from latest, until nothing comes for 0.5 s (280 s for the "
             "first), 5 events or 600 s at most.",
         ),
         (
-            Fetch(start=ReplayPoint("0a"), kept=(PART,)),
+            FetchPlan(start=ReplayPoint("0a"), kept=(PART,)),
             Bounds(),
             "Fetching /event/A__e after 0b, until nothing comes for 30 s, 10000 events or 600 s "
             "at most; 7 staged already.",
@@ -39,7 +39,7 @@ PART = Part(
     ],
 )
 def test_the_log_says_from_where_and_how_long_it_may_be_silent(
-    plan: Fetch, bounds: Bounds, said: str
+    plan: FetchPlan, bounds: Bounds, said: str
 ) -> None:
     """The log line before a fetch names the replay point, the bounds and the staged events."""
     assert announcement("/event/A__e", plan, bounds) == said

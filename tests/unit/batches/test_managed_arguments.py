@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_sfevents.batches.managed.managed_arguments import check_managed
-from airflow_provider_sfevents.batches.next_batch import Coming
+from airflow_provider_sfevents.batches.next_batch import NextBatch
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from tests.unit.batches.building import position
 
@@ -57,7 +57,7 @@ def test_what_contradicts_is_refused(change: dict[str, Any], said: str) -> None:
 
 def test_a_waiting_trigger_knows_the_subscription() -> None:
     """The managed subscription survives a trigger's arguments, and may be left out of them."""
-    coming = Coming.after(position(), "Orders")
-    assert Coming.from_dict(coming.to_dict()) == coming
-    earlier = {name: value for name, value in coming.to_dict().items() if name != "managed"}
-    assert Coming.from_dict(earlier).managed == ""
+    next_batch = NextBatch.after(position(), "Orders")
+    assert NextBatch.from_dict(next_batch.to_dict()) == next_batch
+    earlier = {name: value for name, value in next_batch.to_dict().items() if name != "managed"}
+    assert NextBatch.from_dict(earlier).managed == ""

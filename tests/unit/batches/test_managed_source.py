@@ -10,13 +10,13 @@ from upath import UPath
 
 from airflow_provider_sfevents.batches import recovery
 from airflow_provider_sfevents.batches.managed.managed_source import ManagedSource
-from airflow_provider_sfevents.batches.next_batch import Coming
+from airflow_provider_sfevents.batches.next_batch import NextBatch
 from airflow_provider_sfevents.batches.position.position_writes import take_area
 from airflow_provider_sfevents.exceptions import LeaseHeldError
 from airflow_provider_sfevents.positions import stores
 from airflow_provider_sfevents.replay_point import ReplayPoint
 from airflow_provider_sfevents.staging.area import StagingArea
-from airflow_provider_sfevents.staging.lease_holder import Holder
+from airflow_provider_sfevents.staging.lease_holder import LeaseHolder
 from airflow_provider_sfevents.staging.sidecar_files import Confirmed
 from tests.unit.batches import building
 
@@ -37,9 +37,9 @@ def folder(tmp_path: Path) -> TopicFolder:
 
 
 def supply(folder: TopicFolder, position: Position) -> ManagedSource:
-    """Build the event source of the coming batch; tests call only its reading methods."""
+    """Build the event source of the next batch; tests call only its reading methods."""
     nothing = cast("PubSubClient", None), cast("ManagedSubscription", None)
-    return ManagedSource(*nothing, Coming.after(position, "orders"), folder, HERE)
+    return ManagedSource(*nothing, NextBatch.after(position, "orders"), folder, HERE)
 
 
 @pytest.mark.parametrize(("end", "owed"), [("03", "03"), ("04", "")], ids=["landed", "other form"])
@@ -63,7 +63,8 @@ def test_a_place_counts_only_if_it_was_kept_since_the_area_is_in_use(
     folder.batch("e1", 3).create_manifest(building.manifest(3, building.run(3)))
     position = building.position(staging_id=HERE, staging_since=since)
     assert (
-        supply(folder, position)._has_no_place(recovery.Fetch(start=ReplayPoint("03"))) is unknown
+        supply(folder, position)._has_no_place(recovery.FetchPlan(start=ReplayPoint("03")))
+        is unknown
     )
 
 
@@ -75,20 +76,20 @@ def test_a_task_gives_way_once_another_task_has_the_position(
     before = building.position(staging_id=HERE)
     store = stores.MappingStore({}, "orders")
     stores.write(store, building.position(staging_id=found))
-    with folder.batch("e1", 4).claim(Holder.here(building.run(4), "")) as claim:
+    with folder.batch("e1", 4).take_lease(LeaseHolder.here(building.run(4), "")) as lease:
         if found == HERE:
-            assert take_area(store, before, HERE, claim) == before
+            assert take_area(store, before, HERE, lease) == before
             return
         with pytest.raises(LeaseHeldError):
-            take_area(store, before, HERE, claim)
+            take_area(store, before, HERE, lease)
 
 
 def test_a_task_that_names_its_area_says_since_which_batch(folder: TopicFolder) -> None:
-    """A new staging area counts from the coming batch, and that batch's commit keeps it so."""
+    """A new staging area counts from the next batch, and that batch's commit keeps it so."""
     before = building.position(staging_id=ELSEWHERE)
     store = stores.MappingStore({}, "orders")
     stores.write(store, before)
-    with folder.batch("e1", 4).claim(Holder.here(building.run(4), "")) as claim:
-        taken = take_area(store, before, HERE, claim)
+    with folder.batch("e1", 4).take_lease(LeaseHolder.here(building.run(4), "")) as lease:
+        taken = take_area(store, before, HERE, lease)
     assert (taken.staging_id, taken.staging_since) == (HERE, 4)
     assert stores.read(store) == taken

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_sfevents.batches.position.open_position import (
-    Begun,
+    EpochStart,
     Landed,
     refuse_lost,
     refuse_stale,
@@ -16,7 +16,7 @@ WHERE = "Variable 'x'"
 
 @pytest.mark.parametrize(
     "landed",
-    [None, Landed(epoch="e1", sequence=3, is_forgotten=True)],
+    [None, Landed(epoch="e1", batch_number=3, is_forgotten=True)],
     ids=["nothing", "forgotten"],
 )
 def test_a_first_run_is_one(landed: Landed | None) -> None:
@@ -27,7 +27,7 @@ def test_a_first_run_is_one(landed: Landed | None) -> None:
 def test_a_lost_position_is_named_with_its_remedies() -> None:
     """The error of a lost position names its replay id, and the commands to restore or begin."""
     with pytest.raises(PositionConflictError) as raised:
-        refuse_lost(Landed(epoch="e1", sequence=3, end="0c"), [], request(run(1)), WHERE)
+        refuse_lost(Landed(epoch="e1", batch_number=3, end="0c"), [], request(run(1)), WHERE)
     said = str(raised.value)
     assert said.startswith("Variable 'x' is missing, but batch e1-3")
     assert "`airflow sfevents position set orders /event/Order__e 0c`" in said
@@ -36,7 +36,7 @@ def test_a_lost_position_is_named_with_its_remedies() -> None:
 
 def test_an_epoch_that_began_without_landing_is_no_first_run_either() -> None:
     """A missing position is refused if an epoch has begun, naming its run and time."""
-    begun = [Begun(epoch="e1", at="2026-01-01", by=run(1))]
+    begun = [EpochStart(epoch="e1", at="2026-01-01", by=run(1))]
     with pytest.raises(PositionConflictError) as raised:
         refuse_lost(None, begun, request(run(2)), WHERE)
     said = str(raised.value)
@@ -48,10 +48,10 @@ def test_an_epoch_that_began_without_landing_is_no_first_run_either() -> None:
     "landed",
     [
         None,
-        Landed(epoch="e1", sequence=3),
-        Landed(epoch="e1", sequence=4),
-        Landed(epoch="e0", sequence=9, older_epochs=frozenset()),
-        Landed(epoch="e2", sequence=1, older_epochs=frozenset({"e0"})),
+        Landed(epoch="e1", batch_number=3),
+        Landed(epoch="e1", batch_number=4),
+        Landed(epoch="e0", batch_number=9, older_epochs=frozenset()),
+        Landed(epoch="e2", batch_number=1, older_epochs=frozenset({"e0"})),
     ],
     ids=["nothing", "the last", "the next", "older epoch", "epoch not known to be newer"],
 )
@@ -63,8 +63,8 @@ def test_a_position_that_accounts_for_what_landed_is_believed(landed: Landed | N
 @pytest.mark.parametrize(
     "landed",
     [
-        Landed(epoch="e1", sequence=5, end="05"),
-        Landed(epoch="e2", sequence=1, end="05", older_epochs=frozenset({"e1"})),
+        Landed(epoch="e1", batch_number=5, end="05"),
+        Landed(epoch="e2", batch_number=1, end="05", older_epochs=frozenset({"e1"})),
     ],
     ids=["two behind", "of an epoch that was reset since"],
 )

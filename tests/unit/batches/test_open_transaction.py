@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_sfevents.batches.open_transaction import is_due, require_settled
+from airflow_provider_sfevents.batches.open_transaction import is_due, require_flushed
 from airflow_provider_sfevents.exceptions import NotLandedError
 from airflow_provider_sfevents.staging.manifest import Receipt
 from tests.unit.batches.building import manifest, run
@@ -43,8 +43,8 @@ def test_no_batch_yet() -> None:
 def test_a_job_that_released_nothing_is_told(left: Receipt | None) -> None:
     """A job that succeeded without flushing the transaction, by its receipt, is an error."""
     with pytest.raises(NotLandedError, match="does not say that the open transaction of batch"):
-        require_settled(manifest(1, run(1)), left, "file:///staging/e/1")
-    require_settled(manifest(1, run(1)), receipt({"held": 0}), "file:///staging/e/1")
+        require_flushed(manifest(1, run(1)), left, "file:///staging/e/1")
+    require_flushed(manifest(1, run(1)), receipt({"held": 0}), "file:///staging/e/1")
 
 
 def test_receipts_of_before_stay_readable() -> None:

@@ -9,24 +9,26 @@ from airflow_provider_sfevents.batches import recovery
 from airflow_provider_sfevents.exceptions import NotLandedError, PositionConflictError
 from airflow_provider_sfevents.replay_point import EARLIEST, LATEST, ReplayPoint
 from airflow_provider_sfevents.staging.manifest import Manifest, Part, Receipt
-from airflow_provider_sfevents.staging.sidecar_files import Anchor
+from airflow_provider_sfevents.staging.sidecar_files import KeepalivePoint
 
-HERE, ANCHOR, NEXT, LATER = "0a", "0b", "0c", "0d"
+HERE, KEEPALIVE_POINT, NEXT, LATER = "0a", "0b", "0c", "0d"
 
 
-def found(**changes: Any) -> recovery.Found:
+def found(**changes: Any) -> recovery.BatchContents:
     """Build the content of the folder of the batch after a position at `HERE`."""
-    return replace(recovery.Found(position_start=HERE, start=ReplayPoint(HERE)), **changes)
+    return replace(recovery.BatchContents(position_start=HERE, start=ReplayPoint(HERE)), **changes)
 
 
-def anchor(after: str = HERE, replay_id: str = ANCHOR) -> Anchor:
+def keepalive_point(after: str = HERE, replay_id: str = KEEPALIVE_POINT) -> KeepalivePoint:
     """Build a keepalive point of that position."""
-    return Anchor(epoch="e1", sequence=2, replay_id=replay_id, seen_at="2026-01-01", after=after)
+    return KeepalivePoint(
+        epoch="e1", batch_number=2, replay_id=replay_id, seen_at="2026-01-01", after=after
+    )
 
 
-def part(start: str, end: str, first_ordinal: int = 0, events: int = 5, claim: int = 1) -> Part:
+def part(start: str, end: str, first_ordinal: int = 0, events: int = 5, lease: int = 1) -> Part:
     return Part(
-        path=f"attempts/{claim:04d}/part-{first_ordinal:010d}.parquet",
+        path=f"attempts/{lease:04d}/part-{first_ordinal:010d}.parquet",
         start=start,
         end=end,
         first_ordinal=first_ordinal,
@@ -43,7 +45,7 @@ MANIFEST = Manifest(
     topic="/event/Order__e",
     consumer="orders",
     epoch="e1",
-    sequence=3,
+    batch_number=3,
     batch_id="e1-3",
     position_start=HERE,
     start=HERE,
@@ -66,60 +68,68 @@ RECEIPT = Receipt(
 
 def test_nothing_found_fetches_from_the_position() -> None:
     """With an empty folder the batch begins at the position."""
-    assert recovery.plan(found()) == recovery.Fetch(start=ReplayPoint(HERE))
+    assert recovery.plan(found()) == recovery.FetchPlan(start=ReplayPoint(HERE))
 
 
-def test_an_anchor_is_asked_for_when_nothing_was_kept() -> None:
+def test_a_keepalive_point_is_asked_for_when_nothing_was_kept() -> None:
     """A quiet topic is subscribed at its keepalive point; its file begins at the position."""
-    planned = recovery.plan(found(anchors=(anchor(),)))
-    assert planned == recovery.Fetch(
-        start=ReplayPoint(HERE), anchors=tuple(map(ReplayPoint, (ANCHOR,)))
+    planned = recovery.plan(found(keepalive_points=(keepalive_point(),)))
+    assert planned == recovery.FetchPlan(
+        start=ReplayPoint(HERE), keepalive_points=tuple(map(ReplayPoint, (KEEPALIVE_POINT,)))
     )
-    assert (planned.subscribe_at.to_text(), planned.resume.to_text()) == (ANCHOR, HERE)
+    assert (planned.subscribe_at.to_text(), planned.resume.to_text()) == (KEEPALIVE_POINT, HERE)
 
 
-def test_the_freshest_anchor_is_asked_for_first() -> None:
+def test_the_freshest_keepalive_point_is_asked_for_first() -> None:
     """The freshest of several keepalive points is used first; the others are a fallback."""
-    planned = recovery.plan(found(anchors=(anchor(replay_id=LATER), anchor())))
-    assert planned == recovery.Fetch(
-        start=ReplayPoint(HERE), anchors=tuple(map(ReplayPoint, (LATER, ANCHOR)))
+    planned = recovery.plan(
+        found(keepalive_points=(keepalive_point(replay_id=LATER), keepalive_point()))
+    )
+    assert planned == recovery.FetchPlan(
+        start=ReplayPoint(HERE), keepalive_points=tuple(map(ReplayPoint, (LATER, KEEPALIVE_POINT)))
     )
     assert planned.subscribe_at.to_text() == LATER
 
 
-@pytest.mark.parametrize("anchors", [(), (anchor(),)], ids=["no anchor", "an anchor of before"])
-def test_closed_files_are_kept_and_the_fetch_goes_on_after_them(anchors: tuple[Anchor]) -> None:
+@pytest.mark.parametrize(
+    "keepalive_points", [(), (keepalive_point(),)], ids=["no anchor", "an anchor of before"]
+)
+def test_closed_files_are_kept_and_the_fetch_goes_on_after_them(
+    keepalive_points: tuple[KeepalivePoint],
+) -> None:
     """A fetch continues after the closed files; a keepalive point before them does not count."""
-    kept = (part(HERE, NEXT), part(NEXT, LATER, first_ordinal=5, events=2, claim=2))
-    planned = recovery.plan(found(anchors=anchors, parts=kept[::-1]))
-    assert planned == recovery.Fetch(start=ReplayPoint(HERE), kept=kept)
+    kept = (part(HERE, NEXT), part(NEXT, LATER, first_ordinal=5, events=2, lease=2))
+    planned = recovery.plan(found(keepalive_points=keepalive_points, parts=kept[::-1]))
+    assert planned == recovery.FetchPlan(start=ReplayPoint(HERE), kept=kept)
     assert (planned.subscribe_at.to_text(), planned.events, planned.bytes) == (LATER, 7, 70)
 
 
-def test_an_anchor_after_kept_files_is_where_to_subscribe() -> None:
+def test_a_keepalive_point_after_kept_files_is_where_to_subscribe() -> None:
     """A fetch subscribes at a keepalive point that follows the kept files."""
     kept = (part(HERE, NEXT),)
-    planned = recovery.plan(found(anchors=(anchor(after=NEXT),), parts=kept))
-    assert planned == recovery.Fetch(
-        start=ReplayPoint(HERE), kept=kept, anchors=tuple(map(ReplayPoint, (ANCHOR,)))
+    planned = recovery.plan(found(keepalive_points=(keepalive_point(after=NEXT),), parts=kept))
+    assert planned == recovery.FetchPlan(
+        start=ReplayPoint(HERE),
+        kept=kept,
+        keepalive_points=tuple(map(ReplayPoint, (KEEPALIVE_POINT,))),
     )
-    assert (planned.subscribe_at.to_text(), planned.resume.to_text()) == (ANCHOR, NEXT)
+    assert (planned.subscribe_at.to_text(), planned.resume.to_text()) == (KEEPALIVE_POINT, NEXT)
 
 
 @pytest.mark.parametrize("after", [NEXT, LATER], ids=["a file that is lost", "an end of before"])
-def test_an_anchor_after_other_files_does_not_count(after: str) -> None:
+def test_a_keepalive_point_after_other_files_does_not_count(after: str) -> None:
     """A keepalive point that follows other files does not count: events may be in between."""
-    assert recovery.plan(found(anchors=(anchor(after=after),))) == recovery.Fetch(
-        start=ReplayPoint(HERE)
-    )
+    assert recovery.plan(
+        found(keepalive_points=(keepalive_point(after=after),))
+    ) == recovery.FetchPlan(start=ReplayPoint(HERE))
 
 
 @pytest.mark.parametrize("events", [1, 5], ids=["shorter", "as long"])
 def test_a_batch_begins_with_the_file_that_holds_the_pinning_event(events: int) -> None:
     """The file that starts at `latest` is kept, and files after the pinning event are not."""
-    pinning = part("latest", HERE, events=events, claim=2)
+    pinning = part("latest", HERE, events=events, lease=2)
     planned = recovery.plan(found(parts=(part(HERE, NEXT), pinning)))
-    assert planned == recovery.Fetch(start=ReplayPoint(HERE), kept=(pinning,))
+    assert planned == recovery.FetchPlan(start=ReplayPoint(HERE), kept=(pinning,))
     assert planned.subscribe_at.to_text() == HERE
 
 
@@ -133,7 +143,7 @@ def test_a_plan_says_if_the_event_that_pinned_it_is_lacking(
 ) -> None:
     """The plan says that the pinning event is lost if no file holds it."""
     planned = recovery.plan(found(pinned_by_event=True, parts=kept))
-    assert planned == recovery.Fetch(start=ReplayPoint(HERE), kept=kept, lacks_first=lacks)
+    assert planned == recovery.FetchPlan(start=ReplayPoint(HERE), kept=kept, lacks_first=lacks)
 
 
 def test_a_position_read_at_latest_keeps_no_file() -> None:
@@ -141,24 +151,24 @@ def test_a_position_read_at_latest_keeps_no_file() -> None:
     planned = recovery.plan(
         found(position_start="latest", start=LATEST, parts=(part("latest", HERE),))
     )
-    assert planned == recovery.Fetch(start=LATEST)
+    assert planned == recovery.FetchPlan(start=LATEST)
 
 
 def test_files_that_nothing_leads_to_are_left_out() -> None:
     """A file that does not follow the batch's start is not part of the batch."""
     orphan = part(NEXT, LATER, first_ordinal=5)
-    assert recovery.plan(found(parts=(orphan,))) == recovery.Fetch(start=ReplayPoint(HERE))
+    assert recovery.plan(found(parts=(orphan,))) == recovery.FetchPlan(start=ReplayPoint(HERE))
 
 
-def test_a_staged_batch_is_adopted() -> None:
+def test_a_staged_batch_is_reused() -> None:
     """A batch with a manifest is reused, and nothing is fetched."""
-    assert recovery.plan(found(manifest=MANIFEST)) == recovery.Adopt(manifest=MANIFEST)
+    assert recovery.plan(found(manifest=MANIFEST)) == recovery.ReusePlan(manifest=MANIFEST)
 
 
 def test_a_landed_batch_is_only_committed() -> None:
     """A batch whose receipt adds up is committed without a new Spark job."""
     landed = found(manifest=MANIFEST, receipt=RECEIPT)
-    assert recovery.plan(landed) == recovery.Commit(manifest=MANIFEST, receipt=RECEIPT)
+    assert recovery.plan(landed) == recovery.CommitPlan(manifest=MANIFEST, receipt=RECEIPT)
 
 
 @pytest.mark.parametrize(
@@ -173,15 +183,15 @@ def test_a_landed_batch_is_only_committed() -> None:
 def test_a_receipt_that_does_not_add_up_lands_again(receipt: Receipt) -> None:
     """A receipt counts only if its rows and quarantined events equal the manifest's events."""
     landed = found(manifest=MANIFEST, receipt=receipt)
-    assert recovery.plan(landed) == recovery.Adopt(manifest=MANIFEST)
+    assert recovery.plan(landed) == recovery.ReusePlan(manifest=MANIFEST)
     with pytest.raises(NotLandedError, match="does not prove that batch e1-3 landed"):
         recovery.require_landed(MANIFEST, receipt, "here")
 
 
 def test_no_receipt_is_not_landed() -> None:
     """A batch without a receipt has not landed, even if the job succeeded."""
-    with pytest.raises(NotLandedError, match=r"no receipt at lake/landed\.json.*position\s+stays"):
-        recovery.require_landed(MANIFEST, None, "lake/landed.json")
+    with pytest.raises(NotLandedError, match=r"no receipt at lake/receipt\.json.*position\s+stays"):
+        recovery.require_landed(MANIFEST, None, "lake/receipt.json")
 
 
 def test_a_manifest_for_another_place_is_refused() -> None:
@@ -194,14 +204,14 @@ def test_after_a_loss_window_files_of_before_are_left() -> None:
     """After a loss window, a batch keeps only files that begin at the user's choice."""
     kept = part("earliest", NEXT)
     planned = recovery.plan(found(start=EARLIEST, parts=(part(HERE, LATER), kept)))
-    assert planned == recovery.Fetch(start=EARLIEST, kept=(kept,))
+    assert planned == recovery.FetchPlan(start=EARLIEST, kept=(kept,))
 
 
-def test_a_batch_after_a_loss_window_is_adopted() -> None:
+def test_a_batch_after_a_loss_window_is_reused() -> None:
     """A staged batch after a loss window is reused: its manifest has the position's replay id."""
     manifest = replace(MANIFEST, start="earliest")
     planned = recovery.plan(found(start=EARLIEST, manifest=manifest))
-    assert planned == recovery.Adopt(manifest=manifest)
+    assert planned == recovery.ReusePlan(manifest=manifest)
 
 
 def test_duplicates_count_as_landed() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from airflow_provider_sfevents.batches.managed import redelivery
 from airflow_provider_sfevents.batches.managed.redelivery import Before
-from airflow_provider_sfevents.batches.recovery import Fetch
+from airflow_provider_sfevents.batches.recovery import FetchPlan
 from airflow_provider_sfevents.pubsub.managed.managed_rules import leading_known
 from airflow_provider_sfevents.replay_point import ReplayPoint
 from airflow_provider_sfevents.staging.manifest import Manifest, Receipt
@@ -203,7 +203,7 @@ def test_the_end_of_the_last_batch_is_committed_before_a_fetch() -> None:
 
 
 @pytest.mark.parametrize(
-    ("start", "anchor", "kept"),
+    ("start", "keepalive_point", "kept"),
     [
         ("earliest", "", ""),
         ("latest", "", ""),
@@ -213,9 +213,9 @@ def test_the_end_of_the_last_batch_is_committed_before_a_fetch() -> None:
     ],
 )
 def test_only_a_replay_id_that_is_staged_is_committed_again(
-    start: str, anchor: str, kept: str
+    start: str, keepalive_point: str, kept: str
 ) -> None:
     """A commit that keeps the stream open never moves beyond the staged events."""
-    anchors = (ReplayPoint(anchor),) if anchor else ()
-    plan = Fetch(start=ReplayPoint(start), anchors=anchors)
+    keepalive_points = (ReplayPoint(keepalive_point),) if keepalive_point else ()
+    plan = FetchPlan(start=ReplayPoint(start), keepalive_points=keepalive_points)
     assert redelivery.kept_replay_id(plan) == kept

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_sfevents.batches.position import replay_fallback
-from airflow_provider_sfevents.batches.recovery import Fetch
+from airflow_provider_sfevents.batches.recovery import FetchPlan
 from airflow_provider_sfevents.exceptions import ConfigurationError, ReplayIdRefusedError
 from airflow_provider_sfevents.positions.record import EVENT, lose, move_on, pin
 from airflow_provider_sfevents.replay_point import ReplayPoint
@@ -29,11 +29,11 @@ def test_a_choice_makes_a_loss_window(choice: str) -> None:
 def test_a_second_loss_begins_where_the_first_did() -> None:
     """A second loss window before the same batch begins at the first replay id that was refused."""
     first = pin(lose(position(replay_id="0a"), WINDOW), "0b", by=EVENT, staging_id="s")
-    again = replay_fallback.choose(first, "earliest", REFUSED, "here").loss
-    assert again is not None
-    assert (again.after, again.start) == ("0a", "earliest")
+    rerun = replay_fallback.choose(first, "earliest", REFUSED, "here").loss
+    assert rerun is not None
+    assert (rerun.after, rerun.start) == ("0a", "earliest")
     with pytest.raises(ReplayIdRefusedError, match="expired"):
-        replay_fallback.choose(lose(first, again), "earliest", REFUSED, "here")
+        replay_fallback.choose(lose(first, rerun), "earliest", REFUSED, "here")
 
 
 @pytest.mark.parametrize("losses", [0, 1], ids=["first run", "after a loss window"])
@@ -60,7 +60,7 @@ def test_without_a_choice_the_user_is_asked() -> None:
 
 def test_a_refused_initial_replay_is_named_as_such() -> None:
     """The error of a refused `initial_replay` names the argument and the command to begin again."""
-    begun = position(sequence=0, replay_id="0a", initial_replay="0a")
+    begun = position(batch_number=0, replay_id="0a", initial_replay="0a")
     with pytest.raises(ReplayIdRefusedError) as raised:
         replay_fallback.choose(begun, "fail", REFUSED, "Variable 'x'")
     said = str(raised.value)
@@ -69,15 +69,15 @@ def test_a_refused_initial_replay_is_named_as_such() -> None:
     assert "are lost" not in said
 
 
-def test_a_refused_anchor_loses_nothing() -> None:
+def test_a_refused_keepalive_point_loses_nothing() -> None:
     """A refused keepalive point is replaced by the next older one, and at last by the position."""
-    plan: Fetch | None = Fetch(
-        start=ReplayPoint("0a"), anchors=tuple(map(ReplayPoint, ("0c", "0b")))
+    plan: FetchPlan | None = FetchPlan(
+        start=ReplayPoint("0a"), keepalive_points=tuple(map(ReplayPoint, ("0c", "0b")))
     )
     asked = []
     while plan is not None:
         asked.append(plan.subscribe_at.to_text())
-        plan = replay_fallback.without_anchor(plan, REFUSED)
+        plan = replay_fallback.without_keepalive_point(plan, REFUSED)
     assert asked == ["0c", "0b", "0a"]
 
 

@@ -7,7 +7,7 @@ import pytest
 from airflow_provider_sfevents.batches.position import replay_id_age
 from airflow_provider_sfevents.positions.record import Position, lose, move_on
 from airflow_provider_sfevents.staging.manifest import LossWindow
-from airflow_provider_sfevents.staging.sidecar_files import Anchor
+from airflow_provider_sfevents.staging.sidecar_files import KeepalivePoint
 
 NOW = datetime(2026, 1, 10, tzinfo=UTC)
 
@@ -23,15 +23,15 @@ def position(committed: float, event: float | None = None, replay_id: str = "0a"
         topic="/event/Order__e",
         consumer="orders",
         epoch="e1",
-        sequence=0 if replay_id == "earliest" else 1,
+        batch_number=0 if replay_id == "earliest" else 1,
         replay_id=replay_id,
         committed_at=ago(committed),
         last_event_at="" if event is None else ago(event),
     )
 
 
-def anchor(seen: float) -> Anchor:
-    return Anchor(epoch="e1", sequence=1, replay_id="0b", seen_at=ago(seen), after="0a")
+def keepalive_point(seen: float) -> KeepalivePoint:
+    return KeepalivePoint(epoch="e1", batch_number=1, replay_id="0b", seen_at=ago(seen), after="0a")
 
 
 def moved_on(at: Position, hours: float) -> Position:
@@ -51,10 +51,10 @@ def lost(at: Position, pinned: str, hours: float) -> Position:
         (position(committed=5, event=30), None, 30),
         (position(committed=5, event=3), None, 5),
         (position(committed=5, event=500_000), None, 5),
-        (position(committed=50, event=60), anchor(2), 2),
+        (position(committed=50, event=60), keepalive_point(2), 2),
         (moved_on(position(committed=50), 4), None, 4),
-        (moved_on(position(committed=50), 4), anchor(2), 2),
-        (moved_on(position(committed=50), 4), anchor(9), 4),
+        (moved_on(position(committed=50), 4), keepalive_point(2), 2),
+        (moved_on(position(committed=50), 4), keepalive_point(9), 4),
         (lost(position(committed=50), pinned="0c", hours=7), None, 7),
     ],
     ids=[
@@ -62,7 +62,7 @@ def lost(at: Position, pinned: str, hours: float) -> Position:
         "event",
         "event of the future",
         "event of 1970",
-        "anchor",
+        "keepalive_point",
         "keepalive in the position",
         "a later keepalive point",
         "an older keepalive point",
@@ -70,7 +70,7 @@ def lost(at: Position, pinned: str, hours: float) -> Position:
     ],
 )
 def test_a_replay_id_is_as_old_as_its_event(
-    at: Position, seen: Anchor | None, hours: float
+    at: Position, seen: KeepalivePoint | None, hours: float
 ) -> None:
     """A replay id's age counts from its keepalive, its event's plausible time, or the commit."""
     assert replay_id_age.known_since(at, seen) == NOW - timedelta(hours=hours)

@@ -93,12 +93,12 @@ def test_without_an_interval_nothing_is_the_same() -> None:
 
 def test_a_batch_committed_by_a_run_is_its_own() -> None:
     """A batch belongs to the run that committed it, even if another run staged it."""
-    commit = Commit(sequence=3, batch_id="e1-3", replay_id="03", events=1, at="", run="day-4")
+    commit = Commit(batch_number=3, batch_id="e1-3", replay_id="03", events=1, at="", run="day-4")
     at = position(recent=(commit,), committed_by=run(4))
     assert reruns.own_batch(request(run(4), cleared=True), at, KEPT) == manifest(3, run(3))
 
 
-@pytest.mark.parametrize("at", [None, position(epoch="e2", sequence=0, replay_id="latest")])
+@pytest.mark.parametrize("at", [None, position(epoch="e2", batch_number=0, replay_id="latest")])
 def test_an_epoch_left_behind_is_past(at: Position | None) -> None:
     """An old run finds its batch after the position was reset by hand."""
     assert reruns.own_batch(request(run(3), cleared=True), at, KEPT) == manifest(3, run(3))

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 def nothing(position: Position, **changes: Any) -> Batch:
     """The batch after a position, which no task has begun."""
-    sequence = position.sequence + 1
-    batch_id = f"{position.epoch}-{sequence}"
-    return Batch(epoch=position.epoch, sequence=sequence, batch_id=batch_id, **changes)
+    batch_number = position.batch_number + 1
+    batch_id = f"{position.epoch}-{batch_number}"
+    return Batch(epoch=position.epoch, batch_number=batch_number, batch_id=batch_id, **changes)
 
 
 def staged(position: Position, **changes: Any) -> Batch:

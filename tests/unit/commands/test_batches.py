@@ -32,8 +32,8 @@ def test_a_row_says_what_is_known() -> None:
         0,
         0,
     )
-    paid_twice = replace(landed(position), excess={"in_memory": 2, "set_aside": 1})
-    assert (known["excess"], row(paid_twice, position)["excess"]) == (0, 3)
+    paid_twice = replace(landed(position), extra_deliveries={"in_memory": 2, "set_aside": 1})
+    assert (known["extra_deliveries"], row(paid_twice, position)["extra_deliveries"]) == (0, 3)
     kept = row(nothing(position, parts=(part("earliest", "0a"),)), position)
     assert (kept["state"], kept["events"], kept["bytes"], kept["staged_by"]) == (
         "1 file kept",

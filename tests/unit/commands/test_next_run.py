@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_sfevents.batches.position.open_position import Landed
-from airflow_provider_sfevents.batches.recovery import Found
+from airflow_provider_sfevents.batches.recovery import BatchContents
 from airflow_provider_sfevents.commands import next_run
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.staging.lease_holder import Verdict
+from airflow_provider_sfevents.staging.lease_holder import LeaseState
 from airflow_provider_sfevents.staging.manifest import LossWindow
-from airflow_provider_sfevents.staging.sidecar_files import Anchor
+from airflow_provider_sfevents.staging.sidecar_files import KeepalivePoint
 from tests.unit.commands.building import landed, nothing, part, staged
 from tests.unit.positions.building import TOPIC, begun
 from tests.unit.staging.building import elsewhere
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.commands.staged_batches import Batch
     from airflow_provider_sfevents.positions.record import Position
 
-AT = begun(sequence=3, replay_id="0a", batch_id="e1-3")
+AT = begun(batch_number=3, replay_id="0a", batch_id="e1-3")
 WHERE = "Variable 'sfevents.load.event.Order__e'"
 
 
 def says(batch: Batch, newest: Landed | None = None, position: Position = AT, **found: Any) -> str:
-    what = Found(
+    what = BatchContents(
         position_start=position.replay_id,
         start=position.start,
         manifest=batch.manifest,
@@ -70,8 +70,10 @@ def test_what_lies_there_tells_what_the_next_run_does(batch: Batch, expected: st
 
 def test_a_keepalive_and_a_loss_window_are_named() -> None:
     """A start other than the position's replay id is described with its reason."""
-    anchor = Anchor(epoch="e1", sequence=3, replay_id="0f", seen_at="2026-01-02", after="0a")
-    said = says(nothing(AT), anchors=(anchor,))
+    keepalive_point = KeepalivePoint(
+        epoch="e1", batch_number=3, replay_id="0f", seen_at="2026-01-02", after="0a"
+    )
+    said = says(nothing(AT), keepalive_points=(keepalive_point,))
     assert said.endswith("after 0f, the replay id of the last keepalive.")
     loss = LossWindow(after="0a", start="earliest", at="2026-01-01", why="expired")
     assert says(nothing(AT), position=replace(AT, loss=loss)) == (
@@ -82,14 +84,14 @@ def test_a_keepalive_and_a_loss_window_are_named() -> None:
 
 def test_a_run_gives_way_to_a_holder() -> None:
     """While the batch is held, the sentence names the holder and the later run."""
-    said = says(nothing(AT, holder=elsewhere(), verdict=Verdict.ALIVE))
+    said = says(nothing(AT, holder=elsewhere(), verdict=LeaseState.ALIVE))
     assert said.startswith("A run that starts now gives way to task load.fetch of run run-0")
     assert said.endswith("a run fetches batch e1-4: the events after 0a.")
 
 
 def test_a_run_that_would_be_refused_is_told_with_the_remedy() -> None:
     """A stale, changed or lost position is described by the operators' own error."""
-    newest = Landed(epoch="e1", sequence=9, end="0f")
+    newest = Landed(epoch="e1", batch_number=9, end="0f")
     stale = says(nothing(AT), newest)
     assert stale.startswith("The next run is refused:")
     assert f"`airflow sfevents position set load {TOPIC} 0f`" in stale
@@ -101,7 +103,7 @@ def test_a_run_that_would_be_refused_is_told_with_the_remedy() -> None:
 
 def test_nothing_known_is_a_first_run() -> None:
     """Without a position and a landed batch, or after forgetting, the next run is a first run."""
-    forgotten = Landed(epoch="e1", sequence=9, is_forgotten=True)
+    forgotten = Landed(epoch="e1", batch_number=9, is_forgotten=True)
     for newest in (None, forgotten):
         assert next_run.without_position(newest, [], "load", TOPIC, WHERE).startswith(
             "The next run is a first run"
@@ -168,16 +170,16 @@ def test_a_move_by_hand_leaves_a_loss_window() -> None:
 def test_age_is_counted_from_the_last_sign_of_the_bus() -> None:
     """The age counts from the last event or keepalive; a preset has no age."""
     now = datetime.fromisoformat("2026-01-03T12:00:00+00:00")
-    anchor = Anchor(
-        epoch="e1", sequence=3, replay_id="0f", seen_at="2026-01-03T10:30:00+00:00", after="0a"
+    keepalive_point = KeepalivePoint(
+        epoch="e1", batch_number=3, replay_id="0f", seen_at="2026-01-03T10:30:00+00:00", after="0a"
     )
     assert next_run.age_hours(AT, None, now) == 60.0
-    assert next_run.age_hours(AT, anchor, now) == 1.5
+    assert next_run.age_hours(AT, keepalive_point, now) == 1.5
     assert next_run.age_hours(begun(), None, now) is None
-    heard = replace(AT, resume_after="0f", resume_after_at="2026-01-03T11:00:00+00:00")
-    assert next_run.age_hours(heard, anchor, now) == 1.0
+    waited = replace(AT, resume_after="0f", resume_after_at="2026-01-03T11:00:00+00:00")
+    assert next_run.age_hours(waited, keepalive_point, now) == 1.0
     assert "expires in 12 h" in next_run.worry(AT, None, now)
-    assert next_run.worry(AT, anchor, now) == ""
+    assert next_run.worry(AT, keepalive_point, now) == ""
 
 
 def test_positions_that_are_too_old_are_named() -> None:

@@ -6,7 +6,7 @@ from tests.unit.positions.building import begun
 RECORDS = [
     ("Variable 'b'", begun(consumer="b").to_json()),
     ("Variable 'x'", "rubbish"),
-    ("Variable 'a'", begun(consumer="a", sequence=2, replay_id="0a").to_json()),
+    ("Variable 'a'", begun(consumer="a", batch_number=2, replay_id="0a").to_json()),
 ]
 
 

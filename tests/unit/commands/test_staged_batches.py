@@ -11,9 +11,9 @@ from airflow_provider_sfevents.batches.position import replay_id_age
 from airflow_provider_sfevents.commands import staged_batches
 from airflow_provider_sfevents.replay_point import ReplayPoint
 from airflow_provider_sfevents.staging.area import StagingArea
-from airflow_provider_sfevents.staging.lease_holder import Verdict
+from airflow_provider_sfevents.staging.lease_holder import LeaseState
 from airflow_provider_sfevents.staging.manifest import LossWindow
-from airflow_provider_sfevents.staging.sidecar_files import Anchor
+from airflow_provider_sfevents.staging.sidecar_files import KeepalivePoint
 from tests.unit.commands.building import landed, nothing, part, staged
 from tests.unit.positions.building import ORG, TOPIC, batch_after, begun
 from tests.unit.staging.building import elsewhere, here
@@ -41,7 +41,7 @@ def folder(tmp_path: Path) -> TopicFolder:
         (nothing(AT, parts=(part("earliest", "0a"), part("0a", "0b", 2))), "2 files kept"),
         (staged(AT), "staged"),
         (landed(AT), "landed"),
-        (nothing(AT, holder=elsewhere(), verdict=Verdict.DEAD), "nothing"),
+        (nothing(AT, holder=elsewhere(), verdict=LeaseState.DEAD), "nothing"),
     ],
 )
 def test_a_batch_has_a_state(batch: Batch, expected: str) -> None:
@@ -51,7 +51,7 @@ def test_a_batch_has_a_state(batch: Batch, expected: str) -> None:
 
 def test_committed_is_what_the_position_has_passed() -> None:
     """Only a landed batch of the position's epoch, up to the position, is committed."""
-    past = replace(AT, sequence=1, replay_id="0a")
+    past = replace(AT, batch_number=1, replay_id="0a")
     assert staged_batches.state(landed(AT), past) == "committed"
     assert staged_batches.state(landed(AT), replace(past, epoch="e2")) == "landed"
     assert staged_batches.state(landed(AT), None) == "landed"
@@ -59,10 +59,10 @@ def test_committed_is_what_the_position_has_passed() -> None:
 
 def test_whoever_is_at_work_is_named() -> None:
     """A live holder, and one that cannot be seen from here, are named with their state."""
-    fetching = nothing(AT, holder=elsewhere(), verdict=Verdict.WATCH)
+    fetching = nothing(AT, holder=elsewhere(), verdict=LeaseState.WATCH)
     assert staged_batches.state(fetching, AT).startswith("fetching: task load.fetch of run run-0")
     assert staged_batches.state(fetching, AT).endswith("(cannot be seen from this machine)")
-    landing = staged(AT, holder=elsewhere(), verdict=Verdict.ALIVE)
+    landing = staged(AT, holder=elsewhere(), verdict=LeaseState.ALIVE)
     assert staged_batches.state(landing, AT).startswith("landing: ")
 
 
@@ -72,27 +72,27 @@ def test_a_look_changes_nothing(folder: TopicFolder) -> None:
     assert not folder.folder.exists()
     manifest = batch_after(AT)
     folder.batch("e1", 1).create_manifest(manifest)
-    with folder.batch("e1", 1).claim(here()):
+    with folder.batch("e1", 1).take_lease(here()):
         seen = staged_batches.look(folder, "e1", 1)
-    assert (seen.manifest, seen.verdict, seen.held) == (manifest, Verdict.ALIVE, True)
+    assert (seen.manifest, seen.verdict, seen.held) == (manifest, LeaseState.ALIVE, True)
     assert not staged_batches.look(folder, "e1", 1).held
 
 
-def test_an_anchor_counts_for_its_position_only(folder: TopicFolder) -> None:
+def test_a_keepalive_point_counts_for_its_position_only(folder: TopicFolder) -> None:
     """A keepalive point counts for its epoch, batch number and start only."""
-    anchor = Anchor(
-        epoch="e1", sequence=0, replay_id="0f", seen_at="2026-01-02", after=AT.replay_id
+    keepalive_point = KeepalivePoint(
+        epoch="e1", batch_number=0, replay_id="0f", seen_at="2026-01-02", after=AT.replay_id
     )
-    folder.write_anchor(anchor)
-    assert replay_id_age.anchor_of(folder, AT) == anchor
-    assert replay_id_age.anchor_of(folder, replace(AT, sequence=1)) is None
+    folder.write_keepalive_point(keepalive_point)
+    assert replay_id_age.keepalive_point_of(folder, AT) == keepalive_point
+    assert replay_id_age.keepalive_point_of(folder, replace(AT, batch_number=1)) is None
 
     def plan(position: Position) -> object:
         seen = staged_batches.look(folder, "e1", 1)
         return recovery.plan(staged_batches.find(folder, position, seen))
 
-    assert plan(AT) == recovery.Fetch(
-        start=ReplayPoint(AT.replay_id), anchors=tuple(map(ReplayPoint, ("0f",)))
+    assert plan(AT) == recovery.FetchPlan(
+        start=ReplayPoint(AT.replay_id), keepalive_points=tuple(map(ReplayPoint, ("0f",)))
     )
     loss = LossWindow(after="0f", start="latest", pinned="1a", at="2026-01-03", why="expired")
-    assert plan(replace(AT, loss=loss)) == recovery.Fetch(start=ReplayPoint("1a"))
+    assert plan(replace(AT, loss=loss)) == recovery.FetchPlan(start=ReplayPoint("1a"))

@@ -6,13 +6,13 @@ import pytest
 
 from airflow_provider_sfevents.commands.task_clearing import choose, refuse
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.staging.lease_holder import Verdict
+from airflow_provider_sfevents.staging.lease_holder import LeaseState
 from tests.unit.commands.building import landed, nothing, staged
 from tests.unit.positions.building import begun
 from tests.unit.staging.building import elsewhere
 
 AT = begun()
-PAST = replace(AT, sequence=1, replay_id="0a")
+PAST = replace(AT, batch_number=1, replay_id="0a")
 
 INSTANCES = dict.fromkeys(
     [("fetch", 0), ("fetch", 1), ("spark", 0), ("spark", 1), ("report", -1), ("other", -1)]
@@ -50,6 +50,6 @@ def test_what_cannot_be_landed_again_is_refused_with_what_to_do() -> None:
     with pytest.raises(ConfigurationError, match=r"e1-1 is not staged.*are kept: list"):
         refuse(nothing(AT), PAST, "list")
     with pytest.raises(ConfigurationError, match=r"held by task load\.fetch of run run-0"):
-        refuse(staged(AT, holder=elsewhere(), verdict=Verdict.WATCH), PAST, "list")
+        refuse(staged(AT, holder=elsewhere(), verdict=LeaseState.WATCH), PAST, "list")
     with pytest.raises(ConfigurationError, match="airflow dags trigger load"):
         refuse(staged(AT), AT, "list")

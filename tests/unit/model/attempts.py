@@ -20,15 +20,15 @@ def killed(world: World, me: Worker) -> World:
     return world._replace(kills=world.kills - 1).worker(_tried_again(me, "killed"))
 
 
-def holds_claim(rules: Rules, world: World, me: Worker) -> bool:
-    """Return whether `Claim.check` passes: no lease has a higher number."""
-    claims = world.areas[me.area].claims(me.key)
-    return not rules.keeps(broken.CHECK) or (bool(claims) and claims[-1].number == me.claim)
+def holds_lease(rules: Rules, world: World, me: Worker) -> bool:
+    """Return whether `Lease.check` passes: no lease has a higher number."""
+    leases = world.areas[me.area].leases(me.key)
+    return not rules.keeps(broken.CHECK) or (bool(leases) and leases[-1].number == me.lease)
 
 
 def checked(rules: Rules, world: World, me: Worker, after: Worker) -> Step:
-    """`Claim.check`; without its lease the attempt fails."""
-    if holds_claim(rules, world, me):
+    """`Lease.check`; without its lease the attempt fails."""
+    if holds_lease(rules, world, me):
         return "checks its lease", world.worker(after)
     return failed(world, me, "finds its lease taken over")
 
@@ -55,11 +55,11 @@ def goes_on(world: World, me: Worker) -> Step:
 
 def released(area: Area, me: Worker) -> Area:
     """The area without this attempt's lease."""
-    claims = area.claims(me.key)
-    if not any(one.by == me.me for one in claims):
+    leases = area.leases(me.key)
+    if not any(one.by == me.me for one in leases):
         return area
-    let_go = (one._replace(released=True) if one.by == me.me else one for one in claims)
-    return area.put_claims(me.key, tuple(let_go))
+    let_go = (one._replace(released=True) if one.by == me.me else one for one in leases)
+    return area.put_leases(me.key, tuple(let_go))
 
 
 def stands(text: str) -> str:
@@ -68,7 +68,7 @@ def stands(text: str) -> str:
         return "none"
     one = position(text)
     further = f", or {one.resume_after}" if one.resume_after else ""
-    return f"{one.epoch}-{one.sequence} at {one.start}{further}"
+    return f"{one.epoch}-{one.batch_number} at {one.start}{further}"
 
 
 def _tried_again(me: Worker, outcome: str) -> Worker:

@@ -9,7 +9,7 @@ from tests.unit.model.world import Area, Batch, manifest, receipt
 if TYPE_CHECKING:
     from airflow_provider_sfevents.staging.area import TopicFolder
     from airflow_provider_sfevents.staging.manifest import Manifest, Receipt
-    from airflow_provider_sfevents.staging.sidecar_files import Anchor, Origin
+    from airflow_provider_sfevents.staging.sidecar_files import KeepalivePoint, Origin
 
 
 def folder(area: Area) -> TopicFolder:
@@ -20,17 +20,17 @@ def folder(area: Area) -> TopicFolder:
 class _Folder(NamedTuple):
     area: Area
 
-    def read_anchor(self) -> Anchor | None:
-        return self.area.anchor
+    def read_keepalive_point(self) -> KeepalivePoint | None:
+        return self.area.keepalive_point
 
     def origins(self) -> list[Origin]:
         return list(self.area.origins)
 
-    def sequences(self, epoch: str) -> list[int]:
+    def batch_numbers(self, epoch: str) -> list[int]:
         return sorted(one.key[1] for one in self.area.batches if one.key[0] == epoch)
 
-    def batch(self, epoch: str, sequence: int) -> _BatchFolder:
-        return _BatchFolder(self.area.batch((epoch, sequence)))
+    def batch(self, epoch: str, batch_number: int) -> _BatchFolder:
+        return _BatchFolder(self.area.batch((epoch, batch_number)))
 
 
 class _BatchFolder(NamedTuple):

@@ -6,15 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.batches import recovery, reruns
-from airflow_provider_sfevents.batches.next_batch import Coming, anchors
+from airflow_provider_sfevents.batches.next_batch import NextBatch, keepalive_points
 from airflow_provider_sfevents.batches.outcome import BatchRequest
-from airflow_provider_sfevents.batches.position import position_writes, replay_fallback
-from airflow_provider_sfevents.batches.position.open_position import (
-    Begun,
-    Landed,
-    refuse_elsewhere,
-    refuse_lost,
-    refuse_stale,
+from airflow_provider_sfevents.batches.position import (
+    open_position,
+    position_writes,
+    replay_fallback,
 )
 from airflow_provider_sfevents.exceptions import (
     NotLandedError,
@@ -23,7 +20,7 @@ from airflow_provider_sfevents.exceptions import (
 )
 from airflow_provider_sfevents.positions import record
 from airflow_provider_sfevents.replay_point import ReplayPoint
-from airflow_provider_sfevents.staging.lease_holder import Sighting, Verdict, judge
+from airflow_provider_sfevents.staging.lease_holder import LeaseSighting, LeaseState, judge
 from airflow_provider_sfevents.staging.manifest import Manifest, Part, Run
 from airflow_provider_sfevents.staging.sidecar_files import Origin
 from airflow_provider_sfevents.staging.sweeping import BatchState, to_sweep
@@ -31,8 +28,8 @@ from tests.unit.model import beside, rules as broken
 from tests.unit.model.world import (
     Area,
     Batch,
-    Claim,
     Key,
+    Lease,
     World,
     at_time,
     manifest,
@@ -42,8 +39,8 @@ from tests.unit.model.world import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_sfevents.batches.recovery import Adopt, Commit, Fetch
-    from airflow_provider_sfevents.staging.sidecar_files import Anchor
+    from airflow_provider_sfevents.batches.recovery import CommitPlan, FetchPlan, ReusePlan
+    from airflow_provider_sfevents.staging.sidecar_files import KeepalivePoint
     from tests.unit.model.rules import Rules
 
 TOPIC, CONSUMER, ORG = "/event/Order__e", "orders", "00D000000000001AAA"
@@ -122,7 +119,7 @@ def same_but_hint(found: str, base: str) -> bool:
 def elsewhere(store: str, area: str) -> str:
     """Reason to refuse a position that only another area can continue; empty: none."""
     try:
-        refuse_elsewhere(position(store), area, _WHERE)
+        open_position.refuse_elsewhere(position(store), area, _WHERE)
     except PositionConflictError as refused:
         return str(refused)
     return ""
@@ -143,13 +140,13 @@ def with_origin(world: World, index: int, text: str) -> World:
 
 
 @remember
-def part(claim: int, ordinal: int, start: str, events: tuple[int, ...]) -> Part:
+def part(lease: int, ordinal: int, start: str, events: tuple[int, ...]) -> Part:
     """A closed file.
 
     :param events: their numbers on the bus.
     """
     return Part(
-        path=f"attempts/{claim:04d}/part-{ordinal:010d}.parquet",
+        path=f"attempts/{lease:04d}/part-{ordinal:010d}.parquet",
         start=start,
         end=f"{events[-1]:02x}",
         first_ordinal=ordinal,
@@ -170,8 +167,8 @@ def staged(store: str, parts: tuple[Part, ...], tick: int, run: int, life: int) 
         topic=stands.topic,
         consumer=stands.consumer,
         epoch=stands.epoch,
-        sequence=stands.sequence + 1,
-        batch_id=f"{stands.epoch}-{stands.sequence + 1}",
+        batch_number=stands.batch_number + 1,
+        batch_id=f"{stands.epoch}-{stands.batch_number + 1}",
         position_start=stands.replay_id,
         start=stands.start.to_text(),
         end=parts[-1].end,
@@ -188,7 +185,7 @@ def staged(store: str, parts: tuple[Part, ...], tick: int, run: int, life: int) 
 
 def next_key(text: str) -> Key:
     """The batch after a position."""
-    return position(text).epoch, position(text).sequence + 1
+    return position(text).epoch, position(text).batch_number + 1
 
 
 def own_batch(area: Area, store: str, run: int, life: int) -> Manifest | None:
@@ -201,10 +198,10 @@ def own_batch(area: Area, store: str, run: int, life: int) -> Manifest | None:
 
 
 @remember
-def stale(landed: Landed | None, store: str) -> str:
+def stale(landed: open_position.Landed | None, store: str) -> str:
     """Reason to refuse the position that a run has read; empty: it is not refused."""
     try:
-        refuse_stale(position(store), landed, _WHERE)
+        open_position.refuse_stale(position(store), landed, _WHERE)
     except PositionConflictError as refused:
         return str(refused)
     return ""
@@ -216,31 +213,33 @@ def lost(area: Area) -> str:
 
 
 @remember
-def _lost(landed: Landed | None, origins: tuple[Origin, ...]) -> str:
+def _lost(landed: open_position.Landed | None, origins: tuple[Origin, ...]) -> str:
     begun = [
-        Begun(epoch=one.epoch, at=one.created_at, by=position(one.position).committed_by)
+        open_position.EpochStart(
+            epoch=one.epoch, at=one.created_at, by=position(one.position).committed_by
+        )
         for one in origins
     ]
     try:
-        refuse_lost(landed, begun, BatchRequest(topic=TOPIC, consumer=CONSUMER), _WHERE)
+        open_position.refuse_lost(
+            landed, begun, BatchRequest(topic=TOPIC, consumer=CONSUMER), _WHERE
+        )
     except PositionConflictError as refused:
         return str(refused)
     return ""
 
 
-def newest_landed(area: Area) -> Landed | None:
-    """As `opening.newest_landed` reads it from the folders."""
-    landed = [batch for batch in area.batches if batch.receipt]
-    if not landed:
+def newest_landed(area: Area) -> open_position.Landed | None:
+    """As `open_position.newest_landed` reads it from the folders."""
+    if not (landed := [batch for batch in area.batches if batch.receipt]):
         return None
     epochs = _epochs(area)
     newest = max(landed, key=lambda batch: (epochs.index(batch.key[0]), batch.key[1]))
-    epoch, sequence = newest.key
-    return Landed(
-        epoch=epoch,
-        sequence=sequence,
+    return open_position.Landed(
+        epoch=newest.key[0],
+        batch_number=newest.key[1],
         end=recovery.as_landed(manifest(newest.manifest), receipt(newest.receipt)).end,
-        older_epochs=frozenset(epochs[: epochs.index(epoch)]),
+        older_epochs=frozenset(epochs[: epochs.index(newest.key[0])]),
     )
 
 
@@ -256,10 +255,10 @@ def _epochs(area: Area) -> list[str]:
 
 
 def plan(
-    store: str, batch: Batch, parts: tuple[Part, ...], anchor: Anchor | None
-) -> Commit | Adopt | Fetch | None:
+    store: str, batch: Batch, parts: tuple[Part, ...], keepalive_point: KeepalivePoint | None
+) -> CommitPlan | ReusePlan | FetchPlan | None:
     """Plan for the content of the batch's folder; None: it is refused."""
-    return _plan(store, batch.manifest, batch.receipt, parts, anchor)
+    return _plan(store, batch.manifest, batch.receipt, parts, keepalive_point)
 
 
 @remember
@@ -270,13 +269,19 @@ def as_landed(staged: str, landed: str) -> str:
 
 @remember
 def _plan(
-    store: str, staged: str, landed: str, parts: tuple[Part, ...], anchor: Anchor | None
-) -> Commit | Adopt | Fetch | None:
-    coming = Coming.after(position(store))
-    found = recovery.Found(
-        position_start=coming.position_start,
-        start=coming.start,
-        anchors=anchors(coming, beside.folder(Area(anchor=anchor))),
+    store: str,
+    staged: str,
+    landed: str,
+    parts: tuple[Part, ...],
+    keepalive_point: KeepalivePoint | None,
+) -> CommitPlan | ReusePlan | FetchPlan | None:
+    next_batch = NextBatch.after(position(store))
+    found = recovery.BatchContents(
+        position_start=next_batch.position_start,
+        start=next_batch.start,
+        keepalive_points=keepalive_points(
+            next_batch, beside.folder(Area(keepalive_point=keepalive_point))
+        ),
         manifest=manifest(staged) if staged else None,
         receipt=receipt(landed) if staged and landed else None,
         parts=() if staged else parts,
@@ -291,9 +296,9 @@ def _plan(
 def kept_files(start: str, parts: tuple[Part, ...]) -> tuple[Part, ...]:
     """Closed files that the next attempt keeps."""
     plan = recovery.plan(
-        recovery.Found(position_start=start, start=ReplayPoint(start), parts=parts)
+        recovery.BatchContents(position_start=start, start=ReplayPoint(start), parts=parts)
     )
-    assert isinstance(plan, recovery.Fetch)
+    assert isinstance(plan, recovery.FetchPlan)
     return plan.kept
 
 
@@ -329,7 +334,7 @@ def moved(store: str, staged: str, by: tuple[int, int], area: str, keeps: bool) 
         if keeps:
             return ""
         batch = manifest(staged)
-        after = replace(position(store), sequence=batch.sequence, replay_id=batch.end)
+        after = replace(position(store), batch_number=batch.batch_number, replay_id=batch.end)
     return after.to_json()
 
 
@@ -340,26 +345,26 @@ def is_done(store: str, staged: str) -> bool:
     return record.is_committed(one, batch) or record.is_past(one, batch)
 
 
-def verdict(world: World, rules: Rules, claim: Claim, *, stopped: bool) -> Verdict:
+def verdict(world: World, rules: Rules, lease: Lease, *, stopped: bool) -> LeaseState:
     """An observer's verdict on a lease holder.
 
     :param stopped: the holder is alive without a lease heartbeat: a frozen machine, a lost network.
     """
-    alive = any(one.me == claim.by and one.at != "done" for one in world.workers)
-    if not rules.keeps(broken.CLAIM):
-        return Verdict.FREE
-    return _verdict(claim.released, alive, rules.one_host, stopped)
+    alive = any(one.me == lease.by and one.at != "done" for one in world.workers)
+    if not rules.keeps(broken.LEASE):
+        return LeaseState.FREE
+    return _verdict(lease.released, alive, rules.one_host, stopped)
 
 
 @remember
-def _verdict(released: bool, alive: bool, one_host: bool, stopped: bool) -> Verdict:
-    beats = alive and not stopped
+def _verdict(released: bool, alive: bool, one_host: bool, stopped: bool) -> LeaseState:
+    heartbeats = alive and not stopped
     return judge(
-        Sighting(
+        LeaseSighting(
             released=released,
             process_alive=alive if one_host else None,
-            first_beat="1",
-            last_beat="2" if beats else "1",
+            first_heartbeat="1",
+            last_heartbeat="2" if heartbeats else "1",
             watched_seconds=30.0,
         )
     )
@@ -374,27 +379,27 @@ def swept(
     states = [_state(batch, one_host, living) for batch in batches]
     newest = newest_landed(area)
     old = states[: max(0, len(states) - keep_batches)]
-    newest_receipt = (newest.epoch, newest.sequence) if newest else None
+    newest_receipt = (newest.epoch, newest.batch_number) if newest else None
     for state in to_sweep(old, newest_receipt, epochs[-1]) if old else ():
-        area = area.without((state.epoch, state.sequence))
+        area = area.without((state.epoch, state.batch_number))
     return area
 
 
 def _state(batch: Batch, one_host: bool, living: frozenset[tuple[str, int]]) -> BatchState:
     held = False
-    if batch.claims:
-        last = batch.claims[-1]
+    if batch.leases:
+        last = batch.leases[-1]
         held = judge(
-            Sighting(
+            LeaseSighting(
                 released=last.released,
                 process_alive=last.by in living if one_host else None,
-                first_beat="1",
-                last_beat="1",
+                first_heartbeat="1",
+                last_heartbeat="1",
             )
-        ) in (Verdict.ALIVE, Verdict.WATCH)
+        ) in (LeaseState.ALIVE, LeaseState.WATCH)
     return BatchState(
         epoch=batch.key[0],
-        sequence=batch.key[1],
+        batch_number=batch.key[1],
         staged=bool(batch.manifest),
         landed=bool(batch.receipt),
         held=held,

@@ -71,10 +71,10 @@ def explore(rules: Rules, first: World, at_the_end: Check = nothing_more) -> Exp
     :param at_the_end: a further check of worlds in which all workers have ended.
     """
     came_from: dict[World, Step | None] = {first: None}
-    coming = deque([first])
+    next_batch = deque([first])
     ends = 0
-    while coming:
-        world = coming.popleft()
+    while next_batch:
+        world = next_batch.popleft()
         following = list(steps(rules, world))
         if not following:
             ends += 1
@@ -88,7 +88,7 @@ def explore(rules: Rules, first: World, at_the_end: Check = nothing_more) -> Exp
             step = label, world
             if came_from.setdefault(after, step) is step:  # hashing a world takes long: once
                 fault = fault or broken_in(rules, after)
-                coming.append(after)
+                next_batch.append(after)
             if fault:
                 told = (*_story(came_from, world), label)
                 return Explored(len(came_from), ends, fault, told)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.positions.record import EVENT, KEEPALIVE
-from tests.unit.model import claiming, decisions, managed, rules as broken
+from tests.unit.model import decisions, leasing, managed, rules as broken
 from tests.unit.model.attempts import Step, checked, ended, failed, released
 from tests.unit.model.filing import (
     closed,
     closed_files,
     delivered,
-    heard,
     kept_alive,
     subscribed,
+    waited,
 )
 from tests.unit.model.world import UNKNOWN, Worker, World, manifest, place, places, position
 from tests.unit.model.writing import to_pin, to_write, unpinned
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tests.unit.model.rules import Rules
 
 
-def to_fetch(rules: Rules, world: World, me: Worker, plan: recovery.Fetch) -> Step:
+def to_fetch(rules: Rules, world: World, me: Worker, plan: recovery.FetchPlan) -> Step:
     """Subscribe at the freshest replay point that the bus knows; otherwise fall back."""
     batch = world.areas[me.area].batch(me.key)
     after = me._replace(
@@ -38,7 +38,9 @@ def to_fetch(rules: Rules, world: World, me: Worker, plan: recovery.Fetch) -> St
         return f"is to fetch after {plan.subscribe_at}", world.worker(
             after._replace(at="make up", since=place(plan.subscribe_at))
         )
-    asks = [one for one in (*plan.anchors, plan.resume) if not _is_gone(world, one.to_text())]
+    asks = [
+        one for one in (*plan.keepalive_points, plan.resume) if not _is_gone(world, one.to_text())
+    ]
     if asks:
         after = after._replace(
             since=max(place(asks[0]), world.gone) if _is_place(asks[0].to_text()) else UNKNOWN
@@ -78,14 +80,14 @@ def _fetch(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
 
 
 def _may_go_on(rules: Rules, world: World, me: Worker) -> bool:
-    return heard(me) < rules.max_events and me.since < len(world.bus)
+    return waited(me) < rules.max_events and me.since < len(world.bus)
 
 
 def _receive(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
     if _may_go_on(rules, world, me):
         label, changed = delivered(world, me)
         yield label, managed.with_first_event(rules, changed, me)
-    elif rules.carries and heard(me) and me.since < len(world.bus) and not me.beyond:
+    elif rules.carries and waited(me) and me.since < len(world.bus) and not me.beyond:
         yield delivered(world, me, beyond=True)
 
 
@@ -130,7 +132,7 @@ def _quiet(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
 def _end(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
     """A run that was killed may have left a position whose epoch the staging area does not know."""
     after = me._replace(at="check manifest")
-    if position(me.seen).sequence:
+    if position(me.seen).batch_number:
         yield "has the origin", world.worker(after)
     else:
         changed = decisions.with_origin(world, me.area, me.seen)
@@ -182,8 +184,8 @@ def _staged(rules: Rules, me: Worker, text: str) -> Worker:
 def _carry(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
     """Take the next batch's lease for the events beyond this one; if it is held, drop them."""
     key = (me.key[0], me.key[1] + 1)
-    for label, changed, number in claiming.claimed_at_once(rules, world, me, key):
-        after = me._replace(at="carry look", key=key, claim=number, start=str(me.claim))
+    for label, changed, number in leasing.leased_at_once(rules, world, me, key):
+        after = me._replace(at="carry look", key=key, lease=number, start=str(me.lease))
         yield label, changed.worker(after if number else _carried(me))
 
 
@@ -200,7 +202,7 @@ def _carry_look(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
 def _carry_write(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
     area = world.areas[me.area]
     batch = area.batch(me.key)
-    part = decisions.part(me.claim, 0, manifest(me.text).end, me.beyond)
+    part = decisions.part(me.lease, 0, manifest(me.text).end, me.beyond)
     parts = tuple(sorted((*batch.parts, part), key=lambda one: one.path))
     changed = world.area(me.area, area.put(batch._replace(parts=parts)))
     yield f"keeps {list(me.beyond)} in it", changed.worker(me._replace(at="carry end"))
@@ -208,7 +210,7 @@ def _carry_write(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
 
 def _carry_end(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
     changed = world.area(me.area, released(world.areas[me.area], me))
-    own = me._replace(key=(me.key[0], me.key[1] - 1), claim=int(me.start))
+    own = me._replace(key=(me.key[0], me.key[1] - 1), lease=int(me.start))
     yield "releases the next batch", changed.worker(_carried(own))
 
 

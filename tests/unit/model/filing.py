@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.positions.record import EVENT
-from airflow_provider_sfevents.staging.sidecar_files import Anchor
+from airflow_provider_sfevents.staging.sidecar_files import KeepalivePoint
 from tests.unit.model import decisions
 from tests.unit.model.world import Batch, Worker, World, of_keepalive, place, places, position
 
@@ -47,7 +47,7 @@ def kept_alive(world: World, me: Worker) -> Step:
     return f"receives keepalive {text}", changed.worker(me._replace(at="note", text=text))
 
 
-def heard(me: Worker) -> int:
+def waited(me: Worker) -> int:
     """Events of the batch that are kept or in memory."""
     return sum(part.events for part in me.kept) + len(me.memory)
 
@@ -61,7 +61,7 @@ def closed_files(start: str, batch: Batch) -> frozenset[int]:
 def closed(world: World, me: Worker) -> tuple[str, World, Worker]:
     """Close a file with the events in memory; the caller sets the next step."""
     start = me.kept[-1].end if me.kept else me.start
-    part = decisions.part(me.claim, sum(part.events for part in me.kept), start, me.memory)
+    part = decisions.part(me.lease, sum(part.events for part in me.kept), start, me.memory)
     area = world.areas[me.area]
     batch = area.batch(me.key)
     others = tuple(one for one in batch.parts if one.path != part.path)
@@ -75,10 +75,10 @@ def closed(world: World, me: Worker) -> tuple[str, World, Worker]:
 def _with_pinning_event(world: World, me: Worker) -> World:
     """An event that pinned the position has to land once the batch's holder has staged it."""
     stands = position(world.store) if world.store else None
-    claims = world.areas[me.area].claims(me.key)
+    leases = world.areas[me.area].leases(me.key)
     if (
         stands is None
-        or claims[-1].by != me.me
+        or leases[-1].by != me.me
         or (stands.pinned_by, stands.start) != (EVENT, position(me.seen).start)
         or world.beginning != place(stands.start)
         or me.memory[0] != world.beginning
@@ -93,8 +93,12 @@ def anchored(world: World, me: Worker, after: str) -> tuple[str, World]:
     :param after: replay point that the keepalive followed.
     """
     stands = position(me.seen)
-    anchor = Anchor(
-        epoch=stands.epoch, sequence=stands.sequence, replay_id=me.text, seen_at="", after=after
+    keepalive_point = KeepalivePoint(
+        epoch=stands.epoch,
+        batch_number=stands.batch_number,
+        replay_id=me.text,
+        seen_at="",
+        after=after,
     )
-    changed = world.area(me.area, world.areas[me.area]._replace(anchor=anchor))
+    changed = world.area(me.area, world.areas[me.area]._replace(keepalive_point=keepalive_point))
     return f"writes keepalive point {me.text}, after {after}", changed

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Step = tuple[str, World]
 ENDS = ("landed", "failed")
-_MARK = File("landed.json", "", ())
+_MARK = File("receipt.json", "", ())
 """The mark in an attempt's folder."""
 
 
@@ -297,7 +297,7 @@ def forgotten(world: World) -> World:
 
 def _batch(world: World, job: Job) -> Batch:
     batch = manifest(job.manifest)
-    return world.areas[job.area].batch((batch.epoch, batch.sequence))
+    return world.areas[job.area].batch((batch.epoch, batch.batch_number))
 
 
 def _batch_id(job: Job) -> str:

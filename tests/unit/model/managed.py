@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, cast
 
 from airflow_provider_sfevents.batches.managed import redelivery
 from airflow_provider_sfevents.batches.managed.managed_source import ManagedSource
-from airflow_provider_sfevents.batches.next_batch import Coming
-from airflow_provider_sfevents.batches.recovery import Fetch
+from airflow_provider_sfevents.batches.next_batch import NextBatch
+from airflow_provider_sfevents.batches.recovery import FetchPlan
 from airflow_provider_sfevents.replay_point import ReplayPoint
 from tests.unit.model import beside, decisions, rules as broken
 from tests.unit.model.attempts import Step, failed
@@ -39,17 +39,17 @@ if TYPE_CHECKING:
 
 
 def _supply(rules: Rules, world: World, me: Worker) -> ManagedSource:
-    """The package's event source of the coming batch; only its reading methods are called."""
-    coming = Coming.after(position(me.seen), "orders")
+    """The package's event source of the next batch; only its reading methods are called."""
+    next_batch = NextBatch.after(position(me.seen), "orders")
     if not rules.keeps(broken.LAST_PLACE):
-        coming = replace(coming, staging_since=1)
-    before = world.areas[me.area].batch((coming.epoch, coming.sequence - 1))
+        next_batch = replace(next_batch, staging_since=1)
+    before = world.areas[me.area].batch((next_batch.epoch, next_batch.batch_number - 1))
     if not rules.keeps(broken.OWED) and before.manifest:
-        coming = replace(coming, position_start=manifest(before.manifest).end)
+        next_batch = replace(next_batch, position_start=manifest(before.manifest).end)
     return ManagedSource(
         cast("PubSubClient", None),
         cast("ManagedSubscription", None),
-        coming,
+        next_batch,
         beside.folder(world.areas[me.area]),
         staging_id(me.area),
     )
@@ -97,7 +97,7 @@ def _may_begin(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
 
 
 def _own(parts: tuple[Part, ...], me: Worker) -> tuple[Part, ...]:
-    return tuple(one for one in parts if one.path.startswith(f"attempts/{me.claim:04d}/"))
+    return tuple(one for one in parts if one.path.startswith(f"attempts/{me.lease:04d}/"))
 
 
 def is_pinning_file(me: Worker) -> bool:
@@ -131,9 +131,9 @@ def _make_up(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
 def _place(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
     """Read after Salesforce's replay id, unless that might be beyond what this area holds."""
     supply = _supply(rules, world, me)
-    plan = Fetch(start=ReplayPoint(me.start), kept=me.kept)
+    plan = FetchPlan(start=ReplayPoint(me.start), kept=me.kept)
     if me.since == UNKNOWN:
-        plan = Fetch(start=ReplayPoint(LATEST))
+        plan = FetchPlan(start=ReplayPoint(LATEST))
     if rules.keeps(broken.NO_PLACE) and supply._has_no_place(plan):
         offered = "" if world.kept_place == UNKNOWN else f"{world.kept_place + 1:02x}"
         after = me._replace(at="fetch", offered=offered or "01")

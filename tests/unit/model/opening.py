@@ -27,14 +27,14 @@ def _begin(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
     if own is None:
         yield "has no batch of its own", world.worker(me._replace(at="receipts"))
         return
-    after = me._replace(at="claim", key=(own.epoch, own.sequence))
+    after = me._replace(at="lease", key=(own.epoch, own.batch_number))
     yield f"finds batch {own.batch_id}, which its run had committed", world.worker(after)
 
 
 def _receipts(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
     newest = decisions.newest_landed(world.areas[me.area])
     after = me._replace(at="position", landed=newest)
-    said = f"{newest.epoch}-{newest.sequence}" if newest else "nothing"
+    said = f"{newest.epoch}-{newest.batch_number}" if newest else "nothing"
     yield f"reads the newest receipt ({said})", world.worker(after)
 
 
@@ -63,11 +63,11 @@ def _refused(rules: Rules, me: Worker, found: str) -> str:
 
 
 def _none_found(rules: Rules, world: World, me: Worker) -> Step:
-    if me.claim and me.drafts:
+    if me.lease and me.drafts:
         if why := decisions.lost(world.areas[me.area]):
             return failed(world, me, f"refused: {why[:60]}")
         return "still finds no position", world.worker(me._replace(at="look", landed=None))
-    at = "claim" if rules.keeps(broken.BEGIN_ONCE) else "ask again"
+    at = "lease" if rules.keeps(broken.BEGIN_ONCE) else "ask again"
     return "finds no position", world.worker(me._replace(at=at, landed=None))
 
 
@@ -81,7 +81,7 @@ def _ask_again(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
 def _go_on(world: World, me: Worker, found: str) -> Step:
     """Continue with the batch after the position; another attempt may hold its lease already."""
     key = decisions.next_key(found)
-    same = bool(me.claim) and key == me.key
+    same = bool(me.lease) and key == me.key
     area = world.areas[me.area] if same else released(world.areas[me.area], me)
     after = me._replace(landed=None, seen=found, drafts=False, key=key)
     after = after._replace(at="look") if same else _turned_to_batch(after)
@@ -133,7 +133,7 @@ def _begun(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
 
 def _turned_to_batch(me: Worker) -> Worker:
     """The task takes the batch's lease; a wait looks for another holder first."""
-    return me._replace(at="sight" if me.enough else "claim", claim=0)
+    return me._replace(at="sight" if me.enough else "lease", lease=0)
 
 
 STEPS: dict[str, Callable[[Rules, World, Worker], Iterator[Step]]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-CLAIM = "a batch's lease is taken before an event is requested"
+LEASE = "a batch's lease is taken before an event is requested"
 CHECK = "the lease is checked before an effect that cannot be undone"
 REREAD = "the position is read again under the batch's lease"
 RECEIPT = "nothing is committed without a receipt that adds up"
@@ -39,8 +39,8 @@ HOLDS_PIN = "a batch that an event pinned begins with the file that holds this e
 
 STAND_BACK = "a wait does not listen while another process works on the batch"
 LOOK_AGAIN = "a wait reads again what is staged under its lease"
-ANCHOR_BEHIND_FILES = "a keepalive point follows no event that is in no closed file"
-ANCHOR_AFTER = "a keepalive point names the file that it follows, and counts only after it"
+KEEPALIVE_POINT_BEHIND_FILES = "a keepalive point follows no event that is in no closed file"
+KEEPALIVE_POINT_AFTER = "a keepalive point names the file that it follows, and counts only after it"
 
 # Rules that the package does not follow (test_proposed.py).
 ONE_EPOCH = (
@@ -52,7 +52,7 @@ SWAP = "the store replaces a record only if it still is the one that the task re
 NOT_YET = frozenset({ONE_EPOCH, EPOCHS, SETTLE, SWAP})
 RULES = frozenset(
     {
-        CLAIM,
+        LEASE,
         CHECK,
         REREAD,
         RECEIPT,
@@ -83,8 +83,8 @@ RULES = frozenset(
         HOLDS_PIN,
         STAND_BACK,
         LOOK_AGAIN,
-        ANCHOR_BEHIND_FILES,
-        ANCHOR_AFTER,
+        KEEPALIVE_POINT_BEHIND_FILES,
+        KEEPALIVE_POINT_AFTER,
     }
 )
 

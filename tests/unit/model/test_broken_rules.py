@@ -25,13 +25,13 @@ ELSEWHERE = world(A, run("B", area=1), areas=2, bus="a", later="b", kills=1)
     ("rule", "surroundings", "first", "at_the_end", "fault", "last_step"),
     [
         pytest.param(
-            rules.CLAIM,
+            rules.LEASE,
             ONE_HOST,
             world(A, B, bus="a"),
             each_paid_once,
             "made again",
             "committed",
-            id="claim",
+            id="lease",
         ),
         pytest.param(
             rules.RECEIPT,

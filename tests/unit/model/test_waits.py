@@ -171,7 +171,7 @@ def test_pins_guard_what_a_wait_reads_again() -> None:
     holds(explore(AT_LATEST.without(rules.LOOK_AGAIN), first), 2_000)
 
 
-def test_an_anchor_behind_a_damaged_file_does_not_count() -> None:
+def test_a_keepalive_point_behind_a_damaged_file_does_not_count() -> None:
     """A keepalive point after a damaged file does not count, and the file's events come again."""
     first = world(wait("A", enough=2, then=True), bus="", later="ab", keepalives=1, damages=1)
     holds(explore(ONE_HOST, first), 1_000)
@@ -181,7 +181,7 @@ def test_an_anchor_behind_a_damaged_file_does_not_count() -> None:
     ("rule", "surroundings", "first", "at_the_end", "fault"),
     [
         pytest.param(
-            rules.ANCHOR_BEHIND_FILES,
+            rules.KEEPALIVE_POINT_BEHIND_FILES,
             ONE_HOST,
             world(wait("A", tries=1), bus="", later="a", kills=1, keepalives=1),
             nothing_more,
@@ -189,7 +189,7 @@ def test_an_anchor_behind_a_damaged_file_does_not_count() -> None:
             id="anchor-behind-files",
         ),
         pytest.param(
-            rules.ANCHOR_AFTER,
+            rules.KEEPALIVE_POINT_AFTER,
             ONE_HOST,
             world(wait("A", enough=2), bus="", later="ab", keepalives=1, damages=1),
             nothing_more,

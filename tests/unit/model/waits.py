@@ -1,6 +1,6 @@
 """A wait, in the order of `waiting`: a sensor's poke on a worker, or a watcher.
 
-A wait never commits. It stages its events as the first file of the coming batch, under a lease that
+A wait never commits. It stages its events as the first file of the next batch, under a lease that
 it takes when the first event has come. A keepalive goes beside the batches without a lease, and
 into the position under one. At `latest` the wait takes the lease before it subscribes, and pins the
 position.
@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.batches import recovery
 from airflow_provider_sfevents.positions.record import EVENT, KEEPALIVE
-from airflow_provider_sfevents.staging.lease_holder import Verdict
-from tests.unit.model import claiming, decisions, rules as broken
-from tests.unit.model.attempts import Step, ended, failed, goes_on, holds_claim, released
+from airflow_provider_sfevents.staging.lease_holder import LeaseState
+from tests.unit.model import decisions, leasing, rules as broken
+from tests.unit.model.attempts import Step, ended, failed, goes_on, holds_lease, released
 from tests.unit.model.filing import (
     anchored,
     closed,
     closed_files,
     delivered,
-    heard,
     kept_alive,
     subscribed,
+    waited,
 )
 from tests.unit.model.world import UNKNOWN, Batch, Worker, World, place, position, staging_id
 from tests.unit.model.writing import to_pin, to_write, unpinned
@@ -35,19 +35,22 @@ if TYPE_CHECKING:
 
 def _sight(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
     """Look for a lease holder, which would have the same events delivered."""
-    claims = world.areas[me.area].claims(me.key)
+    leases = world.areas[me.area].leases(me.key)
     after = me._replace(at="plan")
-    if not claims or not rules.keeps(broken.STAND_BACK):
+    if not leases or not rules.keeps(broken.STAND_BACK):
         yield "sees no holder", world.worker(after)
         return
-    found = decisions.verdict(world, rules, claims[-1], stopped=False)
-    if found is not Verdict.ALIVE:
-        yield f"sees no holder (lease {claims[-1].number}: {found.value})", world.worker(after)
+    found = decisions.verdict(world, rules, leases[-1], stopped=False)
+    if found is not LeaseState.ALIVE:
+        yield f"sees no holder (lease {leases[-1].number}: {found.value})", world.worker(after)
         return
-    yield failed(world, me, f"stands back: lease {claims[-1].number} is held")
-    if world.pauses and decisions.verdict(world, rules, claims[-1], stopped=True) is Verdict.DEAD:
+    yield failed(world, me, f"stands back: lease {leases[-1].number} is held")
+    if (
+        world.pauses
+        and decisions.verdict(world, rules, leases[-1], stopped=True) is LeaseState.DEAD
+    ):
         yield (
-            f"takes the stopped holder of lease {claims[-1].number} for dead",
+            f"takes the stopped holder of lease {leases[-1].number} for dead",
             world.worker(after)._replace(pauses=world.pauses - 1),
         )
 
@@ -55,20 +58,20 @@ def _sight(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
 def _plan(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
     area = world.areas[me.area]
     batch = area.batch(me.key)
-    plan = decisions.plan(me.seen, batch, batch.parts, area.anchor)
+    plan = decisions.plan(me.seen, batch, batch.parts, area.keepalive_point)
     if plan is None:
         yield failed(world, me, "refused: the position was changed by hand")
-    elif not isinstance(plan, recovery.Fetch) or plan.events >= me.enough:
+    elif not isinstance(plan, recovery.FetchPlan) or plan.events >= me.enough:
         label, done = goes_on(world, me)
         yield f"finds that enough is staged, and {label}", done
     else:
         after = _listening(me, batch, plan)
         if unpinned(me):
-            after = after._replace(at="claim")
+            after = after._replace(at="lease")
         yield f"is to listen after {plan.subscribe_at}", world.worker(after)
 
 
-def _listening(me: Worker, batch: Batch, plan: recovery.Fetch) -> Worker:
+def _listening(me: Worker, batch: Batch, plan: recovery.FetchPlan) -> Worker:
     return me._replace(
         at="listen",
         start=plan.start.to_text(),
@@ -89,9 +92,9 @@ def _look_again(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
     if unpinned(me) and not decisions.same_but_hint(world.read(me.me), base):
         yield failed(world, me, "finds the position begun or pinned meanwhile")
         return
-    plan = decisions.plan(me.seen, batch, batch.parts, area.anchor)
+    plan = decisions.plan(me.seen, batch, batch.parts, area.keepalive_point)
     overtaken = any(one.key[0] == me.key[0] and one.key[1] > me.key[1] for one in area.batches)
-    if overtaken or not isinstance(plan, recovery.Fetch):
+    if overtaken or not isinstance(plan, recovery.FetchPlan):
         yield failed(world, me, "finds the batch continued by another process")
     elif plan.kept != me.kept:
         yield failed(world, me, "finds more staged meanwhile, and drops its events")
@@ -103,9 +106,11 @@ def _listen(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
     if me.since == UNKNOWN:
         yield subscribed(world, me)
         return
-    if me.since < len(world.bus) and heard(me) < me.enough:
+    if me.since < len(world.bus) and waited(me) < me.enough:
         yield delivered(world, me)
-    elif world.keepalives and (not me.memory or not rules.keeps(broken.ANCHOR_BEHIND_FILES)):
+    elif world.keepalives and (
+        not me.memory or not rules.keeps(broken.KEEPALIVE_POINT_BEHIND_FILES)
+    ):
         yield kept_alive(world, me)
     if me.memory:
         yield "is to stage its events", world.worker(me._replace(at=_to_stage(me)))
@@ -114,8 +119,8 @@ def _listen(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
 
 
 def _to_stage(me: Worker) -> str:
-    if not me.claim:
-        return "claim"
+    if not me.lease:
+        return "lease"
     return "pin" if unpinned(me) else "write"
 
 
@@ -129,11 +134,11 @@ def _note(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
         after = to_pin(me, me.text, KEEPALIVE, "let go")
         yield f"is to pin keepalive {me.text}", world.worker(after)
         return
-    there = world.areas[me.area].anchor
-    if there and there.epoch == me.key[0] and there.sequence >= me.key[1]:
+    there = world.areas[me.area].keepalive_point
+    if there and there.epoch == me.key[0] and there.batch_number >= me.key[1]:
         yield "finds a keepalive point of a later position", world.worker(me._replace(at="let go"))
         return
-    follows = me.kept[-1].end if me.kept and rules.keeps(broken.ANCHOR_AFTER) else me.start
+    follows = me.kept[-1].end if me.kept and rules.keeps(broken.KEEPALIVE_POINT_AFTER) else me.start
     label, changed = anchored(world, me, follows)
     at = "keep" if not me.kept or not rules.keeps(broken.RESUME_EMPTY) else "let go"
     yield label, changed.worker(me._replace(at=at))
@@ -146,8 +151,8 @@ def _keep(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
     if not found or (decisions.next_key(found), position(found).start) != here:
         yield "finds another position", world.worker(me._replace(at="let go"))
         return
-    for label, changed, number in claiming.claimed_at_once(rules, world, me, me.key):
-        after = me._replace(at="keep look" if number else "let go", claim=number, base=found)
+    for label, changed, number in leasing.leased_at_once(rules, world, me, me.key):
+        after = me._replace(at="keep look" if number else "let go", lease=number, base=found)
         yield label, changed.worker(after if number else after._replace(base=""))
 
 
@@ -173,15 +178,15 @@ def _write(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
 def _hint(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
     """Record in the position how much is staged, for another area."""
     found = world.read(me.me)
-    if not found or decisions.next_key(found) != me.key or not holds_claim(rules, world, me):
+    if not found or decisions.next_key(found) != me.key or not holds_lease(rules, world, me):
         yield "leaves no hint", world.worker(me._replace(at="release"))
         return
-    text = decisions.noted(found, staging_id(me.area), heard(me))
+    text = decisions.noted(found, staging_id(me.area), waited(me))
     yield "is to leave a hint", world.worker(to_write(me, found, text, "noted"))
 
 
 def _release(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
-    if heard(me) >= me.enough:
+    if waited(me) >= me.enough:
         yield goes_on(world, me)
         return
     changed = world.area(me.area, released(world.areas[me.area], me))
@@ -192,7 +197,7 @@ def _release(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
 
 def _let_go(world: World, me: Worker) -> World:
     changed = world.area(me.area, released(world.areas[me.area], me))
-    return changed.worker(me._replace(at="listen", claim=0, text=""))
+    return changed.worker(me._replace(at="listen", lease=0, text=""))
 
 
 STEPS: dict[str, Callable[[Rules, World, Worker], Iterator[Step]]] = {

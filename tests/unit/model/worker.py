@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.batches import recovery
 from tests.unit.model import (
-    claiming,
     decisions,
     fetching,
+    leasing,
     managed,
     opening,
     rules as broken,
@@ -44,13 +44,13 @@ def _look(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
         yield _look_at_own(world, me, batch)
         return
     parts = batch.parts if rules.keeps(broken.KEEP_PARTS) else ()
-    plan = decisions.plan(me.seen, batch, parts, world.areas[me.area].anchor)
+    plan = decisions.plan(me.seen, batch, parts, world.areas[me.area].keepalive_point)
     if plan is None:
         yield failed(world, me, "refused: the position was changed by hand")
-    elif isinstance(plan, recovery.Fetch):
+    elif isinstance(plan, recovery.FetchPlan):
         yield fetching.to_fetch(rules, world, me, plan)
     else:
-        landed = isinstance(plan, recovery.Commit)
+        landed = isinstance(plan, recovery.CommitPlan)
         further = "commit" if landed else "check launch"
         after = me._replace(at=further, text=batch.manifest)
         if rules.managed:
@@ -145,7 +145,7 @@ def _sweep(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
 
 
 _STEPS: dict[str, Callable[[Rules, World, Worker], Iterator[Step]]] = {
-    **claiming.STEPS,
+    **leasing.STEPS,
     **opening.STEPS,
     **writing.STEPS,
     **fetching.STEPS,

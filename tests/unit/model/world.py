@@ -17,7 +17,7 @@ from airflow_provider_sfevents.staging.manifest import Manifest, Part, Receipt
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.batches.position.open_position import Landed
-    from airflow_provider_sfevents.staging.sidecar_files import Anchor, Origin
+    from airflow_provider_sfevents.staging.sidecar_files import KeepalivePoint, Origin
 
 Key = tuple[str, int]
 """Epoch and batch number of a batch."""
@@ -36,7 +36,7 @@ remember = lru_cache(maxsize=None)
 """Cache of pure functions of few arguments, which are called millions of times."""
 
 
-class Claim(NamedTuple):
+class Lease(NamedTuple):
     """One numbered lease.
 
     :param by: slot and life of the attempt that holds it.
@@ -54,7 +54,7 @@ class Batch(NamedTuple):
     """
 
     key: Key
-    claims: tuple[Claim, ...] = ()
+    leases: tuple[Lease, ...] = ()
     parts: tuple[Part, ...] = ()
     manifest: str = ""
     receipt: str = ""
@@ -66,22 +66,22 @@ class Area(NamedTuple):
 
     :param beginning: leases on the beginning of the position.
     :param first: the first record, written once, of the epoch that begins here.
-    :param anchor: a keepalive's replay id, and the replay point that it follows.
+    :param keepalive_point: a keepalive's replay id, and the replay point that it follows.
     """
 
     origins: tuple[Origin, ...] = ()
     batches: tuple[Batch, ...] = ()
-    beginning: tuple[Claim, ...] = ()
+    beginning: tuple[Lease, ...] = ()
     first: str = ""
-    anchor: Anchor | None = None
+    keepalive_point: KeepalivePoint | None = None
 
-    def claims(self, key: Key) -> tuple[Claim, ...]:
-        return self.beginning if key == BEGINNING else self.batch(key).claims
+    def leases(self, key: Key) -> tuple[Lease, ...]:
+        return self.beginning if key == BEGINNING else self.batch(key).leases
 
-    def put_claims(self, key: Key, claims: tuple[Claim, ...]) -> Area:
+    def put_leases(self, key: Key, leases: tuple[Lease, ...]) -> Area:
         if key == BEGINNING:
-            return self._replace(beginning=claims)
-        return self.put(self.batch(key)._replace(claims=claims))
+            return self._replace(beginning=leases)
+        return self.put(self.batch(key)._replace(leases=leases))
 
     def batch(self, key: Key) -> Batch:
         return next((batch for batch in self.batches if batch.key == key), Batch(key))
@@ -149,7 +149,7 @@ class Worker(NamedTuple):
     :param landed: the newest batch that had landed when it looked.
     :param seen: the position's text as last read, or as drafted.
     :param drafts: `seen` is in no store yet, because `latest` has no replay id.
-    :param key: the batch it works on, or `BEGINNING`; `claim` is the number of its lease there.
+    :param key: the batch it works on, or `BEGINNING`; `lease` is the number of its lease there.
     :param start: number after which the batch begins; `since`: it has received all up to there.
     :param memory: numbers of the events in no closed file yet; `beyond`: of those past the batch.
     :param kept: the chain so far, of earlier attempts and of this one.
@@ -176,7 +176,7 @@ class Worker(NamedTuple):
     seen: str = ""
     drafts: bool = False
     key: Key = BEGINNING
-    claim: int = 0
+    lease: int = 0
     start: str = ""
     since: int = UNKNOWN
     memory: tuple[int, ...] = ()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.positions.record import EVENT
 from tests.unit.model import decisions, rules as broken
-from tests.unit.model.attempts import Step, failed, holds_claim, stands
+from tests.unit.model.attempts import Step, failed, holds_lease, stands
 from tests.unit.model.world import UNKNOWN, Worker, World, place, position, staging_id
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def pinned(world: World, text: str) -> World:
 
 def _unchanged(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
     found = world.read(me.me)
-    if not holds_claim(rules, world, me):
+    if not holds_lease(rules, world, me):
         yield _gives_way(world, me, "finds its lease taken over")
     elif rules.keeps(broken.UNCHANGED) and not decisions.same_but_hint(found, me.base):
         yield _gives_way(world, me, f"finds another position ({stands(found)})")

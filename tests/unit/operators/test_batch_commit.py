@@ -11,7 +11,7 @@ from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.operators.batch_commit import require_committed, tell_error
 from airflow_provider_sfevents.positions.stores import MappingStore
 from airflow_provider_sfevents.staging.area import StagingArea
-from airflow_provider_sfevents.staging.lease_holder import Holder
+from airflow_provider_sfevents.staging.lease_holder import LeaseHolder
 from tests.unit.positions.building import FETCH, TOPIC, batch_after, begun
 
 if TYPE_CHECKING:
@@ -25,19 +25,19 @@ def place(tmp_path: Any) -> UPath:
     return UPath(tmp_path)
 
 
-def landed(place: UPath, *, again: bool = False, **changes: Any) -> Staged:
+def landed(place: UPath, *, rerun: bool = False, **changes: Any) -> Staged:
     """A batch that has landed, with a fetch that ended as given."""
     manifest = batch_after(begun(), **changes)
     topic_folder = StagingArea(place).topic(manifest.org_id, "load", TOPIC)
-    folder = topic_folder.batch(manifest.epoch, manifest.sequence)
+    folder = topic_folder.batch(manifest.epoch, manifest.batch_number)
     return Staged(
         manifest=manifest,
         topic_folder=topic_folder,
         folder=folder,
-        claim=folder.claim(Holder.here(FETCH, "")),
+        lease=folder.take_lease(LeaseHolder.here(FETCH, "")),
         store=MappingStore({}, "load"),
         staging_id="s1",
-        again=again,
+        rerun=rerun,
     )
 
 
@@ -81,22 +81,28 @@ def test_a_rerun_does_not_repeat_an_error_of_the_past(
     place: UPath, told: pytest.LogCaptureFixture
 ) -> None:
     """A rerun does not report the error of its earlier fetch again."""
-    staged = landed(place, again=True, ended_by="error", error="the allowance is used up")
+    staged = landed(place, rerun=True, ended_by="error", error="the allowance is used up")
     tell_error(staged)
     staged.release()
     assert told.messages == []
 
 
-@pytest.mark.parametrize("sequence", [3, 4, 9])
-def test_a_batch_that_was_swept_after_its_commit_needs_none(sequence: int) -> None:
+@pytest.mark.parametrize("batch_number", [3, 4, 9])
+def test_a_batch_that_was_swept_after_its_commit_needs_none(batch_number: int) -> None:
     """A retried commit succeeds if the position is at or beyond its swept batch."""
-    store = MappingStore({"load": begun(sequence=sequence, replay_id="0a").to_json()}, "load")
-    require_committed({"batch_id": "e1-3", "sequence": 3, "manifest": "file:///m"}, store)
+    store = MappingStore(
+        {"load": begun(batch_number=batch_number, replay_id="0a").to_json()}, "load"
+    )
+    require_committed({"batch_id": "e1-3", "batch_number": 3, "manifest": "file:///m"}, store)
 
 
 @pytest.mark.parametrize(
     "position",
-    [None, begun(sequence=2, replay_id="0a"), begun(sequence=9, replay_id="0a", epoch="e2")],
+    [
+        None,
+        begun(batch_number=2, replay_id="0a"),
+        begun(batch_number=9, replay_id="0a", epoch="e2"),
+    ],
     ids=["none", "before the batch", "of another epoch"],
 )
 def test_a_batch_that_is_gone_before_its_commit_is_an_error(position: Any) -> None:
@@ -106,6 +112,6 @@ def test_a_batch_that_is_gone_before_its_commit_is_an_error(position: Any) -> No
         StagingError, match=r"No batch is staged at file:///m.*not passed batch e1-3"
     ):
         require_committed(
-            {"batch_id": "e1-3", "sequence": 3, "manifest": "file:///m"},
+            {"batch_id": "e1-3", "batch_number": 3, "manifest": "file:///m"},
             MappingStore(records, "load"),
         )

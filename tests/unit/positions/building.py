@@ -34,18 +34,18 @@ def begun(**changes: Any) -> Position:
 
 def batch_after(position: Position, **changes: Any) -> Manifest:
     """Build the manifest of a landed batch of three events after the position."""
-    sequence = position.sequence + 1
+    batch_number = position.batch_number + 1
     manifest = Manifest(
         org_id=position.org_id,
         instance_url=position.instance_url,
         topic=position.topic,
         consumer=position.consumer,
         epoch=position.epoch,
-        sequence=sequence,
-        batch_id=f"{position.epoch}-{sequence}",
+        batch_number=batch_number,
+        batch_id=f"{position.epoch}-{batch_number}",
         position_start=position.start.to_text(),
         start=position.start.to_text(),
-        end=f"{sequence:020x}",
+        end=f"{batch_number:020x}",
         events=3,
         bytes=30,
         ended_by="idle_seconds",
@@ -53,6 +53,6 @@ def batch_after(position: Position, **changes: Any) -> Manifest:
         schemas=(),
         created_at="2026-01-01T00:00:00+00:00",
         run=FETCH,
-        last_event_at=f"2026-01-01T00:00:{sequence:02d}+00:00",
+        last_event_at=f"2026-01-01T00:00:{batch_number:02d}+00:00",
     )
     return replace(manifest, **changes)

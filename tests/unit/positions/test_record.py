@@ -35,7 +35,7 @@ def advanced(position: Position, times: int) -> Position:
     return position
 
 
-def test_a_position_begins_at_sequence_0() -> None:
+def test_a_position_begins_at_batch_number_0() -> None:
     """A new position has batch number 0, the first run's start, its task, and a new epoch."""
     position = record.begin(
         org_id=ORG,
@@ -46,7 +46,7 @@ def test_a_position_begins_at_sequence_0() -> None:
         at=AT,
         by=FETCH,
     )
-    assert (position.sequence, position.start.to_text(), position.committed_at) == (0, "latest", AT)
+    assert (position.batch_number, position.replay_id, position.committed_at) == (0, "latest", AT)
     assert (position.committed_by, position.owner) == (FETCH, "load.fetch")
     assert len(position.epoch) == 12
 
@@ -96,7 +96,7 @@ def test_a_landed_batch_moves_the_position_to_its_end() -> None:
     position = advanced(begun(), 1)
     assert position == replace(
         begun(),
-        sequence=1,
+        batch_number=1,
         replay_id=f"{1:020x}",
         batch_id="e1-1",
         events_total=3,
@@ -105,7 +105,7 @@ def test_a_landed_batch_moves_the_position_to_its_end() -> None:
         committed_by=COMMIT,
         recent=(
             Commit(
-                sequence=1,
+                batch_number=1,
                 batch_id="e1-1",
                 replay_id=f"{1:020x}",
                 events=3,
@@ -120,7 +120,7 @@ def test_counts_add_up_and_the_last_commits_are_remembered() -> None:
     """The total counts all commits' events, and the list keeps the last commits, oldest first."""
     position = advanced(begun(), RECENT + 5)
     assert position.events_total == 3 * (RECENT + 5)
-    assert [one.sequence for one in position.recent] == list(range(6, RECENT + 6))
+    assert [one.batch_number for one in position.recent] == list(range(6, RECENT + 6))
 
 
 def test_a_batch_without_event_times_keeps_the_last_known_one() -> None:
@@ -133,11 +133,11 @@ def test_a_batch_without_event_times_keeps_the_last_known_one() -> None:
 @pytest.mark.parametrize(
     ("at", "manifest", "past"),
     [
-        (2, {"sequence": 1, "end": f"{1:020x}"}, True),
-        (2, {"sequence": 1, "end": "ff"}, False),
-        (2, {"sequence": 2, "end": f"{2:020x}"}, False),
-        (2, {"sequence": 1, "end": f"{1:020x}", "epoch": "e0"}, False),
-        (RECENT + 5, {"sequence": 1, "end": "ff"}, True),
+        (2, {"batch_number": 1, "end": f"{1:020x}"}, True),
+        (2, {"batch_number": 1, "end": "ff"}, False),
+        (2, {"batch_number": 2, "end": f"{2:020x}"}, False),
+        (2, {"batch_number": 1, "end": f"{1:020x}", "epoch": "e0"}, False),
+        (RECENT + 5, {"batch_number": 1, "end": "ff"}, True),
     ],
     ids=["earlier", "another copy of it", "the last one", "of another epoch", "too old to know"],
 )
@@ -239,7 +239,7 @@ def test_a_commit_ends_what_was_noted_for_the_batch() -> None:
 
 
 def test_a_position_knows_since_which_batch_its_staging_area_is_in_use() -> None:
-    """A new staging area counts from the coming batch; an unknown one changes nothing."""
+    """A new staging area counts from the next batch; an unknown one changes nothing."""
     position = begun(replay_id="0a", staging_id="area-1")
     assert position.staging_since == 1
     one = advance(position, batch_after(position), AT, COMMIT, "area-1")
@@ -259,8 +259,8 @@ def test_a_repeated_commit_changes_nothing() -> None:
 @pytest.mark.parametrize(
     ("manifest", "why"),
     [
-        (batch_after(begun(), sequence=2), "it has batch number 2, the position 0"),
-        (batch_after(begun(), sequence=0), "it has batch number 0, the position 0"),
+        (batch_after(begun(), batch_number=2), "it has batch number 2, the position 0"),
+        (batch_after(begun(), batch_number=0), "it has batch number 0, the position 0"),
         (batch_after(begun(), epoch="e2"), "its epoch is 'e2', not 'e1'"),
         (batch_after(begun(), org_id="00D2"), "its org_id is '00D2'"),
         (batch_after(begun(), topic="/event/B__e"), "its topic is '/event/B__e'"),
@@ -286,15 +286,15 @@ def test_no_other_batch_moves_the_position(manifest: Manifest, why: str) -> None
         advance(begun(), manifest, AT, COMMIT)
 
 
-def test_an_anchors_batch_moves_the_position() -> None:
+def test_the_batch_after_a_keepalive_point_moves_the_position() -> None:
     """A position moves over a batch that was subscribed at a later keepalive."""
-    assert advance(begun(), batch_after(begun(), start="0a"), AT, COMMIT).sequence == 1
+    assert advance(begun(), batch_after(begun(), start="0a"), AT, COMMIT).batch_number == 1
 
 
 @given(
     st.builds(
         begun,
-        sequence=st.integers(1, 10**9),
+        batch_number=st.integers(1, 10**9),
         replay_id=st.binary(min_size=1, max_size=20).map(bytes.hex),
         consumer=st.text(),
         events_total=st.integers(0, 10**12),
@@ -315,7 +315,7 @@ def test_a_first_runs_start_survives_its_text(start: str) -> None:
     assert Position.from_json(begun(replay_id=start).to_json(), "here").start.to_text() == start
 
 
-COMMITTED = {"sequence": 1, "batch_id": "e1-1", "replay_id": "0a", "events": 3, "at": "then"}
+COMMITTED = {"batch_number": 1, "batch_id": "e1-1", "replay_id": "0a", "events": 3, "at": "then"}
 LOSS = {"after": "0a", "start": "earliest", "at": "then", "why": "expired"}
 FIELDS = [one.name for one in fields(Position)]
 
@@ -337,9 +337,9 @@ def changed(**changes: Any) -> str:
         (changed(version="1"), "`version` is '1' instead of 1"),
         ('{"version": 1, "epoch": "e1"}', "it lacks org_id, instance_url"),
         (changed(replayid="0a"), "it has unknown fields replayid"),
-        (changed(sequence="1"), "`sequence` is '1'"),
-        (changed(sequence=True), "`sequence` is True"),
-        (changed(sequence=-1), "must be 0 or more"),
+        (changed(batch_number="1"), "`batch_number` is '1'"),
+        (changed(batch_number=True), "`batch_number` is True"),
+        (changed(batch_number=-1), "must be 0 or more"),
         (changed(replay_id=None), "`replay_id` is None"),
         (changed(replay_id=""), "`replay_id` is ''; it must be lower-case hex"),
         (changed(replay_id="earliest"), "`replay_id` is 'earliest'"),
@@ -352,8 +352,8 @@ def changed(**changes: Any) -> str:
         (changed(committed_by={"who": 1}), "unexpected keyword argument 'who'"),
         (changed(committed_by={"dag": 3}), "`committed_by.dag` is 3"),
         (changed(recent=[1]), "must be a mapping"),
-        (changed(recent=[COMMITTED | {"sequence": "1"}]), r"`recent\[0\].sequence` is '1'"),
-        (changed(recent=[{"sequence": 1}]), "missing 4 required"),
+        (changed(recent=[COMMITTED | {"batch_number": "1"}]), r"`recent\[0\].batch_number` is '1'"),
+        (changed(recent=[{"batch_number": 1}]), "missing 4 required"),
         (changed(losses=[{"after": "0a"}]), "missing 3 required"),
         (changed(losses=[LOSS | {"why": None}]), r"`losses\[0\].why` is None"),
         (changed(loss=LOSS | {"why": None}), r"`loss.why` is None"),

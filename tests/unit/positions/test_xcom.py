@@ -97,11 +97,11 @@ def pruning(runs: Runs, run: str, *tasks: str, consumer: str = "load") -> Positi
     return XComStore(ORG, consumer, TOPIC, runs.task(run, "load"), tasks, remove=runs.remove)
 
 
-def at(sequence: int) -> Any:
+def at(batch_number: int) -> Any:
     return begun(
-        sequence=sequence,
-        replay_id=f"{sequence:020x}",
-        committed_at=f"2026-01-{sequence + 1:02d}T00:00:00+00:00",
+        batch_number=batch_number,
+        replay_id=f"{batch_number:020x}",
+        committed_at=f"2026-01-{batch_number + 1:02d}T00:00:00+00:00",
     )
 
 
@@ -114,12 +114,12 @@ def test_the_next_run_finds_what_the_last_one_pushed() -> None:
     assert stores.read(opened(runs.task("r2", "load"))) == at(0)
 
 
-def test_the_highest_sequence_counts_whatever_the_order() -> None:
+def test_the_highest_batch_number_counts_whatever_the_order() -> None:
     """The record with the highest batch number counts, in any order of the runs."""
     runs = Runs()
-    for sequence in (2, 3, 1):
-        context = runs.task(f"r{sequence}", "load")
-        context["ti"].xcom_push(KEY, at(sequence).to_json())
+    for batch_number in (2, 3, 1):
+        context = runs.task(f"r{batch_number}", "load")
+        context["ti"].xcom_push(KEY, at(batch_number).to_json())
     assert stores.read(opened(runs.task("r9", "load"))) == at(3)
 
 
@@ -134,9 +134,9 @@ def test_a_retry_finds_what_its_first_try_pushed() -> None:
 def test_only_the_last_records_are_kept() -> None:
     """Each write removes the oldest XComs, because a read fetches every XCom of the position."""
     runs = Runs()
-    for sequence in range(3 * KEPT_ROWS):
-        stores.write(pruning(runs, f"r{sequence}"), at(sequence))
-    kept = [at(sequence).to_json() for sequence in range(2 * KEPT_ROWS, 3 * KEPT_ROWS)]
+    for batch_number in range(3 * KEPT_ROWS):
+        stores.write(pruning(runs, f"r{batch_number}"), at(batch_number))
+    kept = [at(batch_number).to_json() for batch_number in range(2 * KEPT_ROWS, 3 * KEPT_ROWS)]
     assert (runs.positions(), len(runs.positions(f"{KEY}.rows"))) == (kept, KEPT_ROWS)
     assert stores.read(pruning(runs, "later")) == at(3 * KEPT_ROWS - 1)
 
@@ -155,8 +155,8 @@ def test_records_of_another_consumer_are_left_alone() -> None:
     runs = Runs()
     other = replace(at(0), consumer="other")
     stores.write(pruning(runs, "r-other", consumer="other"), other)
-    for sequence in range(2 * KEPT_ROWS):
-        stores.write(pruning(runs, f"r{sequence}"), at(sequence))
+    for batch_number in range(2 * KEPT_ROWS):
+        stores.write(pruning(runs, f"r{batch_number}"), at(batch_number))
     assert stores.read(pruning(runs, "later", consumer="other")) == other
 
 
@@ -165,8 +165,8 @@ def test_a_write_succeeds_though_old_records_cannot_be_removed(
 ) -> None:
     """A write succeeds if old records cannot be removed; the next write tries that again."""
     runs = Runs()
-    for sequence in range(KEPT_ROWS):
-        stores.write(pruning(runs, f"r{sequence}"), at(sequence))
+    for batch_number in range(KEPT_ROWS):
+        stores.write(pruning(runs, f"r{batch_number}"), at(batch_number))
 
     def fail(**_: object) -> None:
         raise OSError("502")
@@ -208,13 +208,13 @@ def test_outside_of_a_task_there_are_no_xcoms() -> None:
 
 
 @given(st.lists(st.integers(0, 20), min_size=1), st.randoms(use_true_random=False))
-def test_the_newest_of_an_epoch_has_the_highest_sequence(
-    sequences: list[int], shuffler: random.Random
+def test_the_newest_of_an_epoch_has_the_highest_batch_number(
+    batch_numbers: list[int], shuffler: random.Random
 ) -> None:
     """The newest record of an epoch is the one with the highest batch number."""
-    records = [at(sequence).to_json() for sequence in sequences]
+    records = [at(batch_number).to_json() for batch_number in batch_numbers]
     shuffler.shuffle(records)
-    assert newest(records, OF, "here") == at(max(sequences)).to_json()
+    assert newest(records, OF, "here") == at(max(batch_numbers)).to_json()
 
 
 def test_after_a_reset_the_new_epoch_counts() -> None:

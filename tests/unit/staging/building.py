@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from airflow_provider_sfevents.staging.lease_holder import Holder
+from airflow_provider_sfevents.staging.lease_holder import LeaseHolder
 from airflow_provider_sfevents.staging.manifest import Manifest, Part, Receipt, Run
 
 
@@ -61,7 +61,7 @@ def part(
 
 
 def manifest(
-    sequence: int = 1,
+    batch_number: int = 1,
     epoch: str = "e1",
     parts: tuple[Part, ...] = (),
     created_at: str = "2026-01-01",
@@ -72,8 +72,8 @@ def manifest(
         topic="/event/Order__e",
         consumer="orders",
         epoch=epoch,
-        sequence=sequence,
-        batch_id=f"{epoch}-{sequence}",
+        batch_number=batch_number,
+        batch_id=f"{epoch}-{batch_number}",
         position_start="earliest",
         start="earliest",
         end="0a",
@@ -86,26 +86,30 @@ def manifest(
     )
 
 
-def receipt(sequence: int = 1, epoch: str = "e1", written_at: str = "2026-01-01") -> Receipt:
+def receipt(batch_number: int = 1, epoch: str = "e1", written_at: str = "2026-01-01") -> Receipt:
     return Receipt(
-        batch_id=f"{epoch}-{sequence}", events=0, tables={}, quarantined=0, written_at=written_at
+        batch_id=f"{epoch}-{batch_number}",
+        events=0,
+        tables={},
+        quarantined=0,
+        written_at=written_at,
     )
 
 
-def here() -> Holder:
+def here() -> LeaseHolder:
     """Return the holder for the running test."""
-    return Holder.here(
+    return LeaseHolder.here(
         Run(dag="load", run="run-1", task="fetch", try_number=2), "2026-01-01T00:00:00+00:00"
     )
 
 
-def elsewhere(host: str = "worker-2") -> Holder:
+def elsewhere(host: str = "worker-2") -> LeaseHolder:
     """Return a holder on another machine, which only its heartbeat shows to be alive."""
-    return Holder(
+    return LeaseHolder(
         host=host,
         pid=4711,
         pid_space="another boot of another kernel",
         process_start="1",
-        claimed_at="2026-01-01T00:00:00+00:00",
+        leased_at="2026-01-01T00:00:00+00:00",
         run=Run(dag="load", run="run-0", task="fetch", try_number=1),
     )

@@ -11,7 +11,7 @@ from typing_extensions import override
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.staging.area import StagingArea, TopicFolder
 from airflow_provider_sfevents.staging.batch_folder import BatchFolder
-from airflow_provider_sfevents.staging.sidecar_files import Anchor, Origin
+from airflow_provider_sfevents.staging.sidecar_files import KeepalivePoint, Origin
 from airflow_provider_sfevents.staging.storage import durable_files
 from tests.unit.staging.building import here, manifest, receipt
 
@@ -31,16 +31,16 @@ def begin(topic: TopicFolder, epoch: str, created_at: str, previous: str = "") -
 def stage(
     topic: TopicFolder,
     epoch: str,
-    sequence: int,
+    batch_number: int,
     *,
     landed: bool = True,
     written_at: str = "2026-01-01",
 ) -> None:
-    batch = topic.batch(epoch, sequence)
-    batch.create_manifest(manifest(sequence, epoch))
+    batch = topic.batch(epoch, batch_number)
+    batch.create_manifest(manifest(batch_number, epoch))
     if landed:
-        text = receipt(sequence, epoch, written_at).to_json()
-        durable_files.replace(batch.folder / "landed.json", text.encode())
+        text = receipt(batch_number, epoch, written_at).to_json()
+        durable_files.replace(batch.folder / "receipt.json", text.encode())
 
 
 def test_consumers_topics_and_orgs_do_not_meet(place: UPath) -> None:
@@ -56,14 +56,18 @@ def test_consumers_topics_and_orgs_do_not_meet(place: UPath) -> None:
     assert all(len(folder.relative_to(place).parts) == 3 for folder in folders)
 
 
-def test_an_anchor_is_replaced(topic: TopicFolder) -> None:
+def test_a_keepalive_point_is_replaced(topic: TopicFolder) -> None:
     """The keepalive point read is the one written last."""
-    assert topic.read_anchor() is None
-    first = Anchor(epoch="e1", sequence=3, replay_id="0a", seen_at="2026-01-01", after="01")
-    second = Anchor(epoch="e1", sequence=3, replay_id="0b", seen_at="2026-01-02", after="01")
-    topic.write_anchor(first)
-    topic.write_anchor(second)
-    assert topic.read_anchor() == second
+    assert topic.read_keepalive_point() is None
+    first = KeepalivePoint(
+        epoch="e1", batch_number=3, replay_id="0a", seen_at="2026-01-01", after="01"
+    )
+    second = KeepalivePoint(
+        epoch="e1", batch_number=3, replay_id="0b", seen_at="2026-01-02", after="01"
+    )
+    topic.write_keepalive_point(first)
+    topic.write_keepalive_point(second)
+    assert topic.read_keepalive_point() == second
 
 
 @pytest.mark.parametrize(
@@ -73,16 +77,16 @@ def test_an_anchor_is_replaced(topic: TopicFolder) -> None:
         b"{}",
         b"[1]",
         b"\xff",
-        b'{"epoch": "e1", "sequence": "1", "replay_id": "", "seen_at": "", "after": ""}',
-        b'{"epoch": "e1", "sequence": 1, "replay_id": "", "seen_at": ""}',
+        b'{"epoch": "e1", "batch_number": "1", "replay_id": "", "seen_at": "", "after": ""}',
+        b'{"epoch": "e1", "batch_number": 1, "replay_id": "", "seen_at": ""}',
     ],
 )
-def test_a_damaged_anchor_is_none(
+def test_a_damaged_keepalive_point_is_none(
     topic: TopicFolder, content: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A damaged keepalive point is ignored with a warning; the position still counts."""
-    durable_files.replace(topic.folder / "anchor.json", content)
-    assert topic.read_anchor() is None
+    durable_files.replace(topic.folder / "keepalive_point.json", content)
+    assert topic.read_keepalive_point() is None
     assert "is no keepalive point" in caplog.text
 
 
@@ -92,7 +96,9 @@ def test_origins_are_in_the_order_of_their_epochs(topic: TopicFolder) -> None:
     begin(topic, "mm", "2026-01-01", previous="zz")
     begin(topic, "aa", "2026-02-01", previous="mm")
     begin(topic, "zz", "2026-04-01")
-    topic.write_anchor(Anchor(epoch="aa", sequence=0, replay_id="0a", seen_at="2026", after="01"))
+    topic.write_keepalive_point(
+        KeepalivePoint(epoch="aa", batch_number=0, replay_id="0a", seen_at="2026", after="01")
+    )
     assert [(origin.epoch, origin.created_at) for origin in topic.origins()] == [
         ("zz", "2026-03-01"),
         ("mm", "2026-01-01"),
@@ -127,11 +133,11 @@ def test_nothing_landed_no_receipt(topic: TopicFolder) -> None:
     assert topic.newest_receipt() is None
 
 
-def test_the_newest_receipt_of_an_epoch_has_the_highest_sequence(topic: TopicFolder) -> None:
+def test_the_newest_receipt_of_an_epoch_has_the_highest_batch_number(topic: TopicFolder) -> None:
     """Batch number 10 comes after 9, and a batch that is only staged does not count."""
     begin(topic, "e1", "2026-01-01")
-    for sequence in (9, 10):
-        stage(topic, "e1", sequence)
+    for batch_number in (9, 10):
+        stage(topic, "e1", batch_number)
     stage(topic, "e1", 11, landed=False)
     assert topic.newest_receipt() == ("e1", 10)
 
@@ -156,10 +162,10 @@ def test_an_epoch_without_origin_is_not_overlooked(topic: TopicFolder) -> None:
 def test_sweeping_keeps_the_newest_batches(topic: TopicFolder) -> None:
     """Landed batches beyond those to keep are removed whole, oldest first."""
     begin(topic, "e1", "2026-01-01")
-    for sequence in range(1, 6):
-        stage(topic, "e1", sequence)
+    for batch_number in range(1, 6):
+        stage(topic, "e1", batch_number)
     assert topic.sweep(3) == ["e1-1", "e1-2"]
-    assert topic.sequences("e1") == [3, 4, 5]
+    assert topic.batch_numbers("e1") == [3, 4, 5]
     assert topic.sweep(3) == []
 
 
@@ -175,10 +181,10 @@ def test_sweeping_takes_the_older_epoch_first(topic: TopicFolder) -> None:
 def test_what_is_needed_is_not_swept(topic: TopicFolder) -> None:
     """Held batches, the newest receipt and staged batches stay, even with none to keep."""
     begin(topic, "e1", "2026-01-01")
-    for sequence in (1, 2, 3):
-        stage(topic, "e1", sequence)
+    for batch_number in (1, 2, 3):
+        stage(topic, "e1", batch_number)
     stage(topic, "e1", 4, landed=False)
-    with topic.batch("e1", 1).claim(here()):
+    with topic.batch("e1", 1).take_lease(here()):
         assert topic.sweep(0) == ["e1-2"]
     assert topic.sweep(0) == ["e1-1"]
 
@@ -195,8 +201,8 @@ def test_what_cannot_be_removed_is_left_for_next_time(
 
     class Resisting(TopicFolder):
         @override
-        def batch(self, epoch: str, sequence: int) -> BatchFolder:
-            batch = super().batch(epoch, sequence)
+        def batch(self, epoch: str, batch_number: int) -> BatchFolder:
+            batch = super().batch(epoch, batch_number)
             return ResistingBatch(batch.folder, batch.batch_id)
 
     topic = Resisting(local_place)
@@ -254,7 +260,7 @@ def test_the_epoch_of_the_position_is_the_newest(topic: TopicFolder) -> None:
     begin(topic, "before", "2026-01-01")
     stage(topic, "before", 1)
     assert topic.sweep(0, "now") == []
-    assert topic.sequences("now") == [1]
+    assert topic.batch_numbers("now") == [1]
 
 
 def test_a_damaged_mark_is_named(topic: TopicFolder) -> None:
@@ -281,17 +287,21 @@ def test_an_epoch_whose_origin_is_gone_is_put_where_it_belongs(topic: TopicFolde
     assert topic.epochs_in_order() == ["old", "lost", "new", "newest"]
     durable_files.replace(topic.folder / "notes.txt", b"no epoch at all")
     topic.sweep(0)
-    assert topic.sequences("newest") == [1]
+    assert topic.batch_numbers("newest") == [1]
 
 
 def test_what_somebody_long_gone_had_begun_is_swept(local_place: UPath) -> None:
     """Unfinished files beside the batches are swept once their writers are long gone."""
     topic = TopicFolder(local_place)
     begin(topic, "e1", "2026-01-01")
-    for name in (".anchor.json.ab.tmp", "e1/.origin.json.ab.tmp", ".anchor.json.cd.tmp"):
+    for name in (
+        ".keepalive_point.json.ab.tmp",
+        "e1/.origin.json.ab.tmp",
+        ".keepalive_point.json.cd.tmp",
+    ):
         durable_files.replace(topic.folder / name, b"")
         if "ab" in name:
             os.utime(durable_files.local_path(topic.folder / name), (0, 0))
     topic.sweep()
-    assert durable_files.names(topic.folder) == [".anchor.json.cd.tmp", "e1"]
+    assert durable_files.names(topic.folder) == [".keepalive_point.json.cd.tmp", "e1"]
     assert durable_files.names(topic.folder / "e1") == ["origin.json"]

@@ -20,7 +20,7 @@ from tests.unit.staging.building import Delivered, here, manifest, receipt
 if TYPE_CHECKING:
     from upath import UPath
 
-    from airflow_provider_sfevents.staging.leases import Claim
+    from airflow_provider_sfevents.staging.leases import Lease
     from airflow_provider_sfevents.staging.manifest import Manifest
 
 
@@ -29,9 +29,9 @@ def batch(place: UPath) -> BatchFolder:
     return BatchFolder(place / "e1" / "0000000001", "e1-1")
 
 
-def attempt(batch: BatchFolder, claim: Claim, start: str, *deliveries: Delivered) -> None:
+def attempt(batch: BatchFolder, lease: Lease, start: str, *deliveries: Delivered) -> None:
     async def write() -> None:
-        async with batch.writer(claim, start, deliveries[0].first) as writer:
+        async with batch.writer(lease, start, deliveries[0].first) as writer:
             for delivered in deliveries:
                 await writer.append(delivered)
 
@@ -40,8 +40,8 @@ def attempt(batch: BatchFolder, claim: Claim, start: str, *deliveries: Delivered
 
 def staged_batch(batch: BatchFolder) -> Manifest:
     """Stage three events in one file, without a manifest."""
-    with batch.claim(here()) as claim:
-        attempt(batch, claim, "earliest", Delivered(0, 3))
+    with batch.take_lease(here()) as lease:
+        attempt(batch, lease, "earliest", Delivered(0, 3))
     return manifest(parts=tuple(batch.parts()))
 
 
@@ -55,10 +55,10 @@ def test_a_new_batch_is_empty(batch: BatchFolder) -> None:
 
 def test_files_of_all_attempts_are_found(batch: BatchFolder) -> None:
     """A new attempt finds the files that a killed attempt had closed."""
-    with batch.claim(here()) as first:
+    with batch.take_lease(here()) as first:
         attempt(batch, first, "earliest", Delivered(0, 3))
     (kept,) = batch.parts()
-    with batch.claim(here()) as second:
+    with batch.take_lease(here()) as second:
         attempt(batch, second, kept.end, Delivered(3, 2))
     assert [part.path for part in chain("earliest", batch.parts())] == [
         "attempts/0001/part-0000000000.parquet",
@@ -66,15 +66,15 @@ def test_files_of_all_attempts_are_found(batch: BatchFolder) -> None:
     ]
 
 
-def test_a_claimed_batch_is_refused(batch: BatchFolder) -> None:
+def test_a_leased_batch_is_refused(batch: BatchFolder) -> None:
     """A batch whose lease is held cannot be taken by a second task."""
-    with batch.claim(here()), pytest.raises(LeaseHeldError):
-        batch.claim(here())
+    with batch.take_lease(here()), pytest.raises(LeaseHeldError):
+        batch.take_lease(here())
 
 
 def test_half_written_files_of_the_dead_are_cleared_away(batch: BatchFolder) -> None:
     """Taking over a batch removes unfinished files and no others."""
-    batch.claim(here()).release()
+    batch.take_lease(here()).release()
     for name in (
         "attempts/0001/.part-0.parquet.ab.tmp",
         ".manifest.json.ab.tmp",
@@ -82,8 +82,8 @@ def test_half_written_files_of_the_dead_are_cleared_away(batch: BatchFolder) -> 
         "attempts/0001/note",
     ):
         durable_files.replace(batch.folder / name, b"")
-    batch.claim(here()).release()
-    assert durable_files.names(batch.folder) == ["attempts", "claims"] + (
+    batch.take_lease(here()).release()
+    assert durable_files.names(batch.folder) == ["attempts", "leases"] + (
         ["schemas"] if durable_files.is_local(batch.folder) else []
     )
     assert durable_files.names(batch.folder / "attempts" / "0001") == ["note"]
@@ -110,14 +110,14 @@ def test_a_damaged_manifest_is_named(batch: BatchFolder, content: bytes) -> None
 @pytest.mark.parametrize("content", [b"", b"{}", b'{"version": 1, "rows": 3}'])
 def test_a_damaged_receipt_is_named(batch: BatchFolder, content: bytes) -> None:
     """A receipt that cannot be parsed is an error, neither a proof nor a missing receipt."""
-    durable_files.replace(batch.folder / "landed.json", content)
-    with pytest.raises(StagingError, match=r"landed\.json"):
+    durable_files.replace(batch.folder / "receipt.json", content)
+    with pytest.raises(StagingError, match=r"receipt\.json"):
         batch.read_receipt()
 
 
 def test_a_receipt_is_read(batch: BatchFolder) -> None:
     """A receipt reads back as it was written."""
-    durable_files.replace(batch.folder / "landed.json", receipt().to_json().encode())
+    durable_files.replace(batch.folder / "receipt.json", receipt().to_json().encode())
     assert batch.read_receipt() == receipt()
 
 
@@ -144,7 +144,7 @@ def test_a_staged_batch_is_verified(batch: BatchFolder) -> None:
     ("past", "landed", "way_out"),
     [
         (False, False, r"remove .*0000000001/manifest\.json .*next run keeps the undamaged files"),
-        (False, True, r"remove .*0000000001/manifest\.json \(and landed\.json"),
+        (False, True, r"remove .*0000000001/manifest\.json \(and receipt\.json"),
         (True, True, r"landed before.*mark the task as success"),
         (True, False, r"`airflow sfevents position set orders /event/Order__e earliest`"),
     ],
@@ -157,7 +157,7 @@ def test_a_damaged_batch_says_what_to_do(
     staged = staged_batch(batch)
     durable_files.remove(batch.folder / staged.parts[0].path)
     if landed:
-        durable_files.replace(batch.folder / "landed.json", receipt().to_json().encode())
+        durable_files.replace(batch.folder / "receipt.json", receipt().to_json().encode())
     with pytest.raises(StagingError, match=way_out):
         batch.verify(staged, past=past)
 
@@ -165,8 +165,8 @@ def test_a_damaged_batch_says_what_to_do(
 def test_kept_files_are_read_through(batch: BatchFolder, caplog: pytest.LogCaptureFixture) -> None:
     """A file with damaged rows is among `parts` and not among `sound_parts`."""
     first = staged_batch(batch).parts[0]
-    with batch.claim(here()) as claim:
-        attempt(batch, claim, first.end, Delivered(3, 2))
+    with batch.take_lease(here()) as lease:
+        attempt(batch, lease, first.end, Delivered(3, 2))
     whole = durable_files.read(batch.folder / first.path) or b""
     durable_files.replace(batch.folder / first.path, whole[:50] + b"\0" * 50 + whole[100:])
     assert [part.first_ordinal for part in batch.parts()] == [0, 3]
@@ -186,11 +186,11 @@ def test_a_batch_that_is_half_removed_is_no_batch() -> None:
     assert len(batch.parts()) == 1
 
 
-def test_trouble_after_the_claim_lets_go_of_it() -> None:
+def test_trouble_after_the_lease_lets_go_of_it() -> None:
     """A lease is released if leftovers of the dead holder cannot be removed."""
     bucket, place = new_bucket()
     batch = BatchFolder(place / "e1" / "0000000001", "e1-1")
-    batch.claim(here()).release()
+    batch.take_lease(here()).release()
     durable_files.replace(batch.folder / "attempts" / "0001" / ".part-0.parquet.ab.tmp", b"")
 
     def no_removing(effect: Effect) -> None:
@@ -199,12 +199,12 @@ def test_trouble_after_the_claim_lets_go_of_it() -> None:
 
     bucket.before = no_removing
     with pytest.raises(StagingError, match="cannot be removed"):
-        batch.claim(here())
-    assert leases.claim_numbers(batch.folder) == [1, 2]
+        batch.take_lease(here())
+    assert leases.lease_numbers(batch.folder) == [1, 2]
     assert not leases.may_be_held(batch.folder)
 
 
-def test_a_claim_that_nobody_waits_for_any_more_is_released() -> None:
+def test_a_lease_that_nobody_waits_for_any_more_is_released() -> None:
     """A lease that is written after its task was cancelled is released."""
     bucket, place = new_bucket()
     batch = BatchFolder(place / "e1" / "0000000001", "e1-1")
@@ -216,17 +216,17 @@ def test_a_claim_that_nobody_waits_for_any_more_is_released() -> None:
 
     async def run() -> None:
         bucket.before = slow
-        claiming = asyncio.create_task(batch.claim_in_thread(here()))
+        leasing = asyncio.create_task(batch.take_lease_in_thread(here()))
         await asyncio.to_thread(writing.wait)
-        claiming.cancel()
+        leasing.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await claiming
+            await leasing
         go_on.set()
 
     asyncio.run(run())
-    assert leases.claim_numbers(batch.folder) == [1]
+    assert leases.lease_numbers(batch.folder) == [1]
     assert not leases.may_be_held(batch.folder)
-    batch.claim(here()).release()
+    batch.take_lease(here()).release()
 
 
 def test_a_batch_knows_where_it_is(batch: BatchFolder) -> None:

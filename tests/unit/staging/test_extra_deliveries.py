@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -16,7 +15,7 @@ from airflow_provider_sfevents.staging.extra_deliveries import (
     of_attempts,
     sums,
 )
-from airflow_provider_sfevents.staging.leases import Patience
+from airflow_provider_sfevents.staging.leases import LeaseTiming
 from airflow_provider_sfevents.staging.manifest import Manifest
 from airflow_provider_sfevents.staging.storage import durable_files
 from tests.unit.staging.building import Delivered, here, manifest, part
@@ -45,42 +44,39 @@ def test_causes_add_up() -> None:
     assert sums({"a": 1, "b": 0}, {"a": 2}, {}) == {"a": 3}
 
 
-def test_a_manifest_without_it_can_be_read() -> None:
-    """A manifest without extra deliveries has no such key and can be read."""
-    plain = manifest(parts=(ONE,))
-    assert "excess" not in json.loads(plain.to_json())
-    assert Manifest.from_json(plain.to_json(), "here") == plain
-    counted = replace(plain, excess={STAGED_BEFORE: 4})
+def test_a_manifest_keeps_its_extra_deliveries() -> None:
+    """A manifest reads back with its extra deliveries."""
+    counted = replace(manifest(parts=(ONE,)), extra_deliveries={STAGED_BEFORE: 4})
     assert Manifest.from_json(counted.to_json(), "here") == counted
 
 
 def test_notes_beside_a_batch_add_up(place: UPath) -> None:
     """Recorded extra deliveries add up; none write no file, and a damaged record is none."""
     batch = BatchFolder(place / "e1" / "0000000001", "e1-1")
-    batch.note_excess({STAGED_BEFORE: 0})
-    assert durable_files.read(batch.folder / layout.EXCESS) is None
-    batch.note_excess({STAGED_BEFORE: 2})
-    batch.note_excess({STAGED_BEFORE: 3, SET_ASIDE: 1})
-    assert batch.read_excess() == {STAGED_BEFORE: 5, SET_ASIDE: 1}
-    durable_files.replace(batch.folder / layout.EXCESS, b"[1")
-    assert batch.read_excess() == {}
+    batch.count_extra_deliveries({STAGED_BEFORE: 0})
+    assert durable_files.read(batch.folder / layout.EXTRA_DELIVERIES) is None
+    batch.count_extra_deliveries({STAGED_BEFORE: 2})
+    batch.count_extra_deliveries({STAGED_BEFORE: 3, SET_ASIDE: 1})
+    assert batch.read_extra_deliveries() == {STAGED_BEFORE: 5, SET_ASIDE: 1}
+    durable_files.replace(batch.folder / layout.EXTRA_DELIVERIES, b"[1")
+    assert batch.read_extra_deliveries() == {}
 
 
 def test_a_sign_of_life_tells_what_has_come(place: UPath) -> None:
     """The last heartbeat tells the next holder the number of events that were in memory."""
     batch = BatchFolder(place / "e1" / "0000000001", "e1-1")
 
-    async def receive(claim: leases.Claim) -> None:
-        writer = batch.writer(claim, "earliest", 0)  # as of a process that dies: never closed
+    async def receive(lease: leases.Lease) -> None:
+        writer = batch.writer(lease, "earliest", 0)  # as of a process that dies: never closed
         await writer.append(Delivered(0, 7))
 
-    with leases.take(batch.folder, here(), Patience(beat_seconds=0.005)) as first:
+    with leases.take(batch.folder, here(), LeaseTiming(heartbeat_seconds=0.005)) as first:
         asyncio.run(receive(first))
         until = time.monotonic() + 20
         while leases.received(batch.folder) != {1: 7} and time.monotonic() < until:
             time.sleep(0.005)
-    with batch.claim(here()) as second:
-        durable_files.remove(batch.folder / "claims" / "0001.done")
+    with batch.take_lease(here()) as second:
+        durable_files.remove(batch.folder / "leases" / "0001.released")
         assert batch.attempts_before(second) == [Attempt(received=7)]
-        durable_files.replace(batch.folder / "claims" / "0001.beat", b"\0")
+        durable_files.replace(batch.folder / "leases" / "0001.heartbeat", b"\0")
         assert batch.attempts_before(second) == []

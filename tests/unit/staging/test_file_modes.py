@@ -41,8 +41,8 @@ def found(folder: Path) -> dict[str, str]:
 
 def stage_all_kinds(root: UPath) -> None:
     """Leave a file by each way in which this package writes one."""
-    durable_files.create_once(root / "claims" / "0001.json", b"")
-    durable_files.replace(root / "landed.json", b"")
+    durable_files.create_once(root / "leases" / "0001.json", b"")
+    durable_files.replace(root / "receipt.json", b"")
     durable_files.ensure_content(root / "_jobs" / "land.py", b"")
     part = PartFile(root / "attempts", 0)
     part._parquet.close()
@@ -102,7 +102,7 @@ def test_a_second_try_under_another_mode(first: str, second: str, tmp_path: Path
     file_modes.use(EXPECTED[second][0])
     assert usable(root)
     assert not durable_files.create_once(root / "org" / "batch" / "manifest.json", b"2")
-    durable_files.replace(root / "org" / "batch" / "landed.json", b"3")
+    durable_files.replace(root / "org" / "batch" / "receipt.json", b"3")
     if second == "group":
         below = [path for path in (tmp_path / "staging").rglob("*") if path.is_dir()]
         assert all(path.stat().st_mode & 0o050 == 0o050 for path in below)

@@ -9,53 +9,60 @@ import pytest
 from hypothesis import given, strategies as st
 
 from airflow_provider_sfevents.staging import lease_holder
-from airflow_provider_sfevents.staging.lease_holder import Holder, Sighting, Verdict, judge
+from airflow_provider_sfevents.staging.lease_holder import (
+    LeaseHolder,
+    LeaseSighting,
+    LeaseState,
+    judge,
+)
 from tests.unit.staging.building import elsewhere, here
 
-beats = st.one_of(st.none(), st.sampled_from(["0", "1", "2"]))
+heartbeats = st.one_of(st.none(), st.sampled_from(["0", "1", "2"]))
 
 
 @pytest.mark.parametrize(
     ("seen", "verdict"),
     [
-        (Sighting(released=True, process_alive=True), Verdict.FREE),
-        (Sighting(released=False, process_alive=True), Verdict.ALIVE),
-        (Sighting(released=False, process_alive=False), Verdict.DEAD),
+        (LeaseSighting(released=True, process_alive=True), LeaseState.FREE),
+        (LeaseSighting(released=False, process_alive=True), LeaseState.ALIVE),
+        (LeaseSighting(released=False, process_alive=False), LeaseState.DEAD),
         (
-            Sighting(released=False, process_alive=None, first_beat="1", last_beat="1"),
-            Verdict.WATCH,
+            LeaseSighting(
+                released=False, process_alive=None, first_heartbeat="1", last_heartbeat="1"
+            ),
+            LeaseState.WATCH,
         ),
         (
-            Sighting(
+            LeaseSighting(
                 released=False,
                 process_alive=None,
-                first_beat="1",
-                last_beat="2",
+                first_heartbeat="1",
+                last_heartbeat="2",
                 watched_seconds=99,
             ),
-            Verdict.ALIVE,
+            LeaseState.ALIVE,
         ),
         (
-            Sighting(
+            LeaseSighting(
                 released=False,
                 process_alive=None,
-                first_beat=None,
-                last_beat="0",
+                first_heartbeat=None,
+                last_heartbeat="0",
                 watched_seconds=5,
             ),
-            Verdict.ALIVE,
+            LeaseState.ALIVE,
         ),
         (
-            Sighting(
+            LeaseSighting(
                 released=False,
                 process_alive=None,
-                first_beat="1",
-                last_beat="1",
+                first_heartbeat="1",
+                last_heartbeat="1",
                 watched_seconds=30,
             ),
-            Verdict.DEAD,
+            LeaseState.DEAD,
         ),
-        (Sighting(released=False, process_alive=None, watched_seconds=30), Verdict.DEAD),
+        (LeaseSighting(released=False, process_alive=None, watched_seconds=30), LeaseState.DEAD),
     ],
     ids=[
         "let go",
@@ -68,27 +75,27 @@ beats = st.one_of(st.none(), st.sampled_from(["0", "1", "2"]))
         "never a beat",
     ],
 )
-def test_verdicts(seen: Sighting, verdict: Verdict) -> None:
+def test_verdicts(seen: LeaseSighting, verdict: LeaseState) -> None:
     """`judge` returns one state for each observation of a lease."""
     assert judge(seen, lease_seconds=30) is verdict
 
 
-@given(beats, beats, st.floats(0, 100))
+@given(heartbeats, heartbeats, st.floats(0, 100))
 def test_another_machines_holder_is_dead_only_after_a_silent_lease(
     first: str | None, last: str | None, watched: float
 ) -> None:
     """A holder on another machine is dead only after a whole lease without a heartbeat."""
-    seen = Sighting(
+    seen = LeaseSighting(
         released=False,
         process_alive=None,
-        first_beat=first,
-        last_beat=last,
+        first_heartbeat=first,
+        last_heartbeat=last,
         watched_seconds=watched,
     )
-    assert (judge(seen, lease_seconds=30) is Verdict.DEAD) == (first == last and watched >= 30)
+    assert (judge(seen, lease_seconds=30) is LeaseState.DEAD) == (first == last and watched >= 30)
 
 
-def test_this_process_lives_while_it_has_the_claim() -> None:
+def test_this_process_lives_while_it_has_the_lease() -> None:
     """A lease that this process no longer tracks is dead, although the process is alive."""
     holder = here()
     assert lease_holder.is_alive(holder) is False
@@ -124,17 +131,17 @@ def test_of_another_machines_process_nothing_is_known() -> None:
 
 def test_a_holder_survives_its_text() -> None:
     """A holder reads back from its lease file as it was written."""
-    assert Holder.from_json(here().to_json()).pid == os.getpid()
-    assert Holder.from_json(elsewhere().to_json()).run == elsewhere().run
+    assert LeaseHolder.from_json(here().to_json()).pid == os.getpid()
+    assert LeaseHolder.from_json(elsewhere().to_json()).run == elsewhere().run
 
 
 @pytest.mark.parametrize(
     "text",
     ["", "{}", "[1]", '{"run": 1}', '{"pid": "x", "run": {}}', '{"host": "a", "run": {"x": 1}}'],
 )
-def test_an_unreadable_claim_is_held_by_somebody_unknown(text: str) -> None:
+def test_an_unreadable_lease_is_held_by_somebody_unknown(text: str) -> None:
     """A lease file that cannot be parsed is still held: its heartbeat decides."""
-    holder = Holder.from_json(text)
+    holder = LeaseHolder.from_json(text)
     assert lease_holder.is_alive(holder) is None
     assert "unknown host" in holder.describe()
 

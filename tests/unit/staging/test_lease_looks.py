@@ -9,55 +9,55 @@ import pytest
 
 from airflow_provider_sfevents.exceptions import LeaseHeldError
 from airflow_provider_sfevents.staging import lease_holder, leases
-from airflow_provider_sfevents.staging.lease_holder import Verdict
-from airflow_provider_sfevents.staging.leases import Patience, take
+from airflow_provider_sfevents.staging.lease_holder import LeaseState
+from airflow_provider_sfevents.staging.leases import LeaseTiming, take
 from airflow_provider_sfevents.staging.storage import durable_files
 from tests.unit.staging.building import elsewhere, here
-from tests.unit.staging.test_leases import Watch, claimed
+from tests.unit.staging.test_leases import Watch, leased
 
 if TYPE_CHECKING:
     from upath import UPath
 
-    from airflow_provider_sfevents.staging.lease_holder import Holder
+    from airflow_provider_sfevents.staging.lease_holder import LeaseHolder
 
 
-def test_nobody_has_a_batch_that_was_never_claimed(place: UPath) -> None:
+def test_nobody_has_a_batch_that_was_never_leased(place: UPath) -> None:
     """A batch without leases has no holder."""
     assert not leases.may_be_held(place)
     assert leases.holder_of(place) is None
 
 
-def test_another_machines_unreleased_claim_may_be_held(place: UPath) -> None:
+def test_another_machines_unreleased_lease_may_be_held(place: UPath) -> None:
     """An unreleased lease of another machine counts as held without watching."""
-    claimed(place, 1, elsewhere())
+    leased(place, 1, elsewhere())
     assert leases.may_be_held(place)
     number, holder = leases.holder_of(place) or pytest.fail("nobody")
     assert (number, holder.host) == (1, "worker-2")
 
 
-def test_a_look_at_a_claim_takes_nothing(place: UPath) -> None:
+def test_a_look_at_a_lease_takes_nothing(place: UPath) -> None:
     """`seen` reports a lease without taking it; with patience it watches as `take` does."""
     assert leases.seen(place) is None
-    with take(place, here()) as claim:
-        assert leases.seen(place) == (1, claim.holder, Verdict.ALIVE)
-    assert leases.seen(place) == (1, claim.holder, Verdict.FREE)
-    claimed(place, 2, elsewhere())
-    assert leases.seen(place) == (2, elsewhere_now(place), Verdict.WATCH)
-    assert leases.seen(place, Watch().patience) == (2, elsewhere_now(place), Verdict.DEAD)
-    assert leases.claim_numbers(place) == [1, 2]
+    with take(place, here()) as lease:
+        assert leases.seen(place) == (1, lease.holder, LeaseState.ALIVE)
+    assert leases.seen(place) == (1, lease.holder, LeaseState.FREE)
+    leased(place, 2, elsewhere())
+    assert leases.seen(place) == (2, elsewhere_now(place), LeaseState.WATCH)
+    assert leases.seen(place, Watch().patience) == (2, elsewhere_now(place), LeaseState.DEAD)
+    assert leases.lease_numbers(place) == [1, 2]
 
 
-def test_a_claim_let_go_by_hand_is_free(place: UPath) -> None:
+def test_a_lease_let_go_by_hand_is_free(place: UPath) -> None:
     """After a release by hand the batch is free, and the old holder's next check fails."""
-    with take(place, here()) as claim:
-        leases.let_go(place, claim.number)
+    with take(place, here()) as lease:
+        leases.let_go(place, lease.number)
         with take(place, here()) as other:
             assert other.number == 2
             with pytest.raises(LeaseHeldError, match="was taken over"):
-                claim.check()
+                lease.check()
 
 
-def elsewhere_now(place: UPath) -> Holder:
+def elsewhere_now(place: UPath) -> LeaseHolder:
     """The holder on another machine, as in its lease file."""
     found = leases.holder_of(place)
     assert found is not None
@@ -67,55 +67,55 @@ def elsewhere_now(place: UPath) -> Holder:
 def test_glances_tell_what_watching_would(place: UPath) -> None:
     """Several glances find another machine's lease alive or dead as watching would."""
     watch = Watch()
-    claimed(place, 1, elsewhere())
+    leased(place, 1, elsewhere())
     first = leases.glance(place, None, watch.patience)
     assert first is not None
-    assert (first.verdict, first.may_be_alive) == (Verdict.WATCH, True)
+    assert (first.verdict, first.may_be_alive) == (LeaseState.WATCH, True)
     watch.sleep(10)
-    durable_files.replace(place / "claims" / "0001.beat", b"8\n")
+    durable_files.replace(place / "leases" / "0001.heartbeat", b"8\n")
     second = leases.glance(place, first, watch.patience)
     assert second is not None
-    assert second.verdict is Verdict.ALIVE
+    assert second.verdict is LeaseState.ALIVE
     watch.sleep(29)
     third = leases.glance(place, second, watch.patience)
     assert third is not None
-    assert third.verdict is Verdict.WATCH
+    assert third.verdict is LeaseState.WATCH
     watch.sleep(1)
     last = leases.glance(place, third, watch.patience)
     assert last is not None
-    assert (last.verdict, last.may_be_alive) == (Verdict.DEAD, False)
+    assert (last.verdict, last.may_be_alive) == (LeaseState.DEAD, False)
 
 
-def test_a_new_claim_is_looked_at_anew(place: UPath) -> None:
+def test_a_new_lease_is_looked_at_anew(place: UPath) -> None:
     """The silence of an earlier holder does not count against a new lease."""
     watch = Watch()
-    claimed(place, 1, elsewhere())
+    leased(place, 1, elsewhere())
     first = leases.glance(place, None, watch.patience)
     watch.sleep(60)
-    claimed(place, 2, replace(elsewhere(), token="another"))
+    leased(place, 2, replace(elsewhere(), token="another"))
     second = leases.glance(place, first, watch.patience)
     assert second is not None
-    assert (second.number, second.verdict) == (2, Verdict.WATCH)
+    assert (second.number, second.verdict) == (2, LeaseState.WATCH)
 
 
 def test_another_holder_of_the_same_number_is_looked_at_anew(place: UPath) -> None:
     """In an emptied area the heartbeat of an earlier holder of the same number is ignored."""
     watch = Watch()
-    claimed(place, 1, elsewhere())
+    leased(place, 1, elsewhere())
     first = leases.glance(place, None, watch.patience)
-    durable_files.remove(place / "claims" / "0001.json")
-    claimed(place, 1, replace(elsewhere(), token="another"), beat=b"8\n")
+    durable_files.remove(place / "leases" / "0001.json")
+    leased(place, 1, replace(elsewhere(), token="another"), heartbeat=b"8\n")
     second = leases.glance(place, first, watch.patience)
     assert second is not None
-    assert (second.verdict, second.since) == (Verdict.WATCH, watch.now)
+    assert (second.verdict, second.since) == (LeaseState.WATCH, watch.now)
 
 
 def test_received_events_add_up(place: UPath) -> None:
     """The heartbeat contains the sum of events of all deliveries to the holder."""
-    with take(place, here(), Patience(lease_seconds=-1)) as claim:
-        claim.note_received(2)
-        claim.note_received(3)
-        claim.check()  # renews the lease, which is over
+    with take(place, here(), LeaseTiming(lease_seconds=-1)) as lease:
+        lease.note_received(2)
+        lease.note_received(3)
+        lease.check()  # renews the lease, which is over
         assert leases.received(place) == {1: 5}
 
 
@@ -128,7 +128,7 @@ def test_a_holder_that_could_not_take_a_batch_does_not_hold_it(place: UPath) -> 
         assert lease_holder.is_alive(second) is False
 
 
-def test_a_batch_never_claimed_shows_nothing(place: UPath) -> None:
+def test_a_batch_never_leased_shows_nothing(place: UPath) -> None:
     """A glance at a batch without leases is None, and a released lease has no live holder."""
     assert leases.glance(place) is None
     take(place, here()).release()

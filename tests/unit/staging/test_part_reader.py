@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def staged(place: UPath, count: int = 50) -> Part:
     async def attempt() -> list[Part]:
-        writer = PartWriter(place, claim=1, start="earliest", first_ordinal=0)
+        writer = PartWriter(place, lease=1, start="earliest", first_ordinal=0)
         await writer.append(Delivered(0, count))
         return await writer.close()
 

@@ -34,7 +34,7 @@ def write(
     """Write deliveries as one attempt."""
 
     async def attempt() -> list[Part]:
-        writer = PartWriter(place, claim=1, start=start, first_ordinal=first, limits=limits)
+        writer = PartWriter(place, lease=1, start=start, first_ordinal=first, limits=limits)
         for delivered in deliveries:
             await writer.append(delivered)
         return await writer.close()
@@ -105,7 +105,7 @@ def test_an_old_file_is_closed_though_the_stream_is_silent(place: UPath) -> None
 
     async def attempt() -> list[str]:
         writer = PartWriter(
-            place, claim=1, start="earliest", first_ordinal=0, limits=Limits(part_seconds=0.01)
+            place, lease=1, start="earliest", first_ordinal=0, limits=Limits(part_seconds=0.01)
         )
         await writer.append(Delivered(0, 3))
         async with asyncio.timeout(100):
@@ -123,7 +123,7 @@ def test_nobody_sees_an_unfinished_file(local_place: UPath) -> None:
 
     async def attempt() -> None:
         async with PartWriter(
-            local_place, claim=1, start="earliest", first_ordinal=0, limits=Limits(chunk_events=1)
+            local_place, lease=1, start="earliest", first_ordinal=0, limits=Limits(chunk_events=1)
         ) as writer:
             for n in range(4):
                 await writer.append(Delivered(n, 1))
@@ -203,7 +203,7 @@ def test_a_failing_task_keeps_what_it_received(place: UPath) -> None:
     """An exception in the block still closes the file, because its events are paid for."""
 
     async def attempt() -> None:
-        async with PartWriter(place, claim=1, start="earliest", first_ordinal=0) as writer:
+        async with PartWriter(place, lease=1, start="earliest", first_ordinal=0) as writer:
             await writer.append(Delivered(0, 3))
             raise ZeroDivisionError
 
@@ -220,7 +220,7 @@ def test_a_cancelled_append_loses_no_chunk(place: UPath) -> None:
     async def attempt() -> None:
         limits = Limits(chunk_events=1)
         async with PartWriter(
-            place, claim=1, start="earliest", first_ordinal=0, limits=limits
+            place, lease=1, start="earliest", first_ordinal=0, limits=limits
         ) as writer:
             for n in range(50):
                 appending = asyncio.ensure_future(writer.append(Delivered(n, 1)))
@@ -239,7 +239,7 @@ def test_appending_after_the_end_is_a_mistake(place: UPath) -> None:
     """Appending to a closed writer raises an error."""
 
     async def attempt() -> None:
-        writer = PartWriter(place, claim=1, start="earliest", first_ordinal=0)
+        writer = PartWriter(place, lease=1, start="earliest", first_ordinal=0)
         await writer.close()
         assert await writer.close() == []
         await writer.append(Delivered(0, 1))
@@ -265,7 +265,7 @@ def test_a_file_that_cannot_be_written_ends_the_attempt(
     async def attempt() -> None:
         limits = Limits(part_events=2)
         async with PartWriter(
-            local_place, claim=1, start="earliest", first_ordinal=0, limits=limits
+            local_place, lease=1, start="earliest", first_ordinal=0, limits=limits
         ) as writer:
             for n in range(0, 12, 2):
                 await writer.append(Delivered(n, 2))
@@ -299,7 +299,7 @@ def test_sealing_closes_the_current_file(place: UPath) -> None:
     """`sealed` closes the current file and returns its end; the next event begins a new file."""
 
     async def attempt() -> tuple[str, str, list[Part]]:
-        writer = PartWriter(place, claim=1, start="earliest", first_ordinal=0)
+        writer = PartWriter(place, lease=1, start="earliest", first_ordinal=0)
         before = await writer.sealed()
         await writer.append(Delivered(1, 3))
         sealed = await writer.sealed()

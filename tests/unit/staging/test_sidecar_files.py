@@ -2,7 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_sfevents.staging.sidecar_files import Anchor, Announced, Forgotten, Origin
+from airflow_provider_sfevents.staging.sidecar_files import (
+    Announced,
+    Forgotten,
+    KeepalivePoint,
+    Origin,
+)
 
 
 def test_an_origin_survives_its_text() -> None:
@@ -23,13 +28,13 @@ def test_a_forgetting_survives_its_text() -> None:
         "{}",
         "[]",
         "",
-        '{"epoch": "e", "sequence": true, "replay_id": "", "seen_at": "", "after": ""}',
+        '{"epoch": "e", "batch_number": true, "replay_id": "", "seen_at": "", "after": ""}',
     ],
 )
 def test_a_mark_is_read_strictly(text: str) -> None:
     """A sidecar file with other keys or types is refused."""
     with pytest.raises(ValueError):  # noqa: PT011 - of json or of this package
-        Anchor.from_json(text)
+        KeepalivePoint.from_json(text)
 
 
 @pytest.mark.parametrize("at", ["", "yesterday", "2026-01-01T00:00:00"])

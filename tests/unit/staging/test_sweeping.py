@@ -8,12 +8,12 @@ states = st.lists(
     st.builds(
         BatchState,
         epoch=st.sampled_from(["old", "new"]),
-        sequence=st.integers(1, 5),
+        batch_number=st.integers(1, 5),
         staged=st.booleans(),
         landed=st.booleans(),
         held=st.booleans(),
     ),
-    unique_by=lambda state: (state.epoch, state.sequence),
+    unique_by=lambda state: (state.epoch, state.batch_number),
 )
 places = st.one_of(st.none(), st.tuples(st.sampled_from(["old", "new"]), st.integers(1, 5)))
 
@@ -25,7 +25,7 @@ def test_nothing_that_may_be_needed_goes(
     """A swept batch is not held, not the newest receipt, and landed or of an older epoch."""
     for state in to_sweep(old, newest, "new"):
         assert not state.held
-        assert (state.epoch, state.sequence) != newest
+        assert (state.epoch, state.batch_number) != newest
         assert state.landed or (state.epoch == "old" and not state.staged)
 
 

@@ -21,12 +21,12 @@ COMING = {
     "consumer": "orders",
     "topic": "/event/Order__e",
     "epoch": "e1",
-    "sequence": 4,
+    "batch_number": 4,
     "start": "0a1b",
 }
 TRIGGERS: dict[str, BaseTrigger] = {
     "waits": SfEventsTrigger(
-        coming=COMING,
+        next_batch=COMING,
         conn_id="sandbox",
         staging=None,
         min_events=3,

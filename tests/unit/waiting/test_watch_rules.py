@@ -21,7 +21,7 @@ from airflow_provider_sfevents.exceptions import (
 )
 from airflow_provider_sfevents.staging.sidecar_files import Announced
 from airflow_provider_sfevents.waiting import watch_rules
-from airflow_provider_sfevents.waiting.watch_rules import Rules, Scene, Step, next_step
+from airflow_provider_sfevents.waiting.watch_rules import Rules, Step, WatchState, next_step
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 RULES = Rules()
@@ -34,19 +34,19 @@ def announced(seconds_ago: float, times: int = 1) -> Announced:
 @pytest.mark.parametrize(
     ("scene", "step"),
     [
-        (Scene(), Step.LISTEN),
-        (Scene(events=1, own=True), Step.ANNOUNCE),
-        (Scene(events=1), Step.WAIT),
-        (Scene(events=1, known_for=9.9), Step.WAIT),
-        (Scene(events=1, known_for=10), Step.ANNOUNCE_IF_IDLE),
-        (Scene(events=1, own=True, held=True), Step.WAIT),
-        (Scene(held=True), Step.WAIT),
-        (Scene(events=1, own=True, announced=announced(1)), Step.WAIT),
-        (Scene(events=0, announced=announced(1)), Step.WAIT),
-        (Scene(events=1, announced=announced(899)), Step.WAIT),
-        (Scene(events=1, announced=announced(900)), Step.ANNOUNCE_IF_IDLE),
-        (Scene(events=1, held=True, announced=announced(9000)), Step.WAIT),
-        (Scene(events=0, announced=announced(900)), Step.ANNOUNCE_IF_IDLE),
+        (WatchState(), Step.LISTEN),
+        (WatchState(events=1, own=True), Step.ANNOUNCE),
+        (WatchState(events=1), Step.WAIT),
+        (WatchState(events=1, known_for=9.9), Step.WAIT),
+        (WatchState(events=1, known_for=10), Step.ANNOUNCE_IF_IDLE),
+        (WatchState(events=1, own=True, held=True), Step.WAIT),
+        (WatchState(held=True), Step.WAIT),
+        (WatchState(events=1, own=True, announced=announced(1)), Step.WAIT),
+        (WatchState(events=0, announced=announced(1)), Step.WAIT),
+        (WatchState(events=1, announced=announced(899)), Step.WAIT),
+        (WatchState(events=1, announced=announced(900)), Step.ANNOUNCE_IF_IDLE),
+        (WatchState(events=1, held=True, announced=announced(9000)), Step.WAIT),
+        (WatchState(events=0, announced=announced(900)), Step.ANNOUNCE_IF_IDLE),
     ],
     ids=[
         "nothing known",
@@ -64,7 +64,7 @@ def announced(seconds_ago: float, times: int = 1) -> Announced:
         "announced too long ago, and not staged",
     ],
 )
-def test_what_to_do_about_a_batch(scene: Scene, step: Step) -> None:
+def test_what_to_do_about_a_batch(scene: WatchState, step: Step) -> None:
     """A batch is announced once when it has events, and again only if no run lands it."""
     assert next_step(scene, RULES, NOW) is step
 
@@ -74,7 +74,7 @@ def test_announcements_get_rarer() -> None:
     patience = [watch_rules.again_after(RULES, times) for times in range(1, 8)]
     assert patience == [timedelta(minutes=minutes) for minutes in (15, 30, 60, 120, 240, 360, 360)]
     assert watch_rules.again_after(RULES, 10_000) == timedelta(hours=6)
-    scene = Scene(events=1, announced=announced(1799, times=2))
+    scene = WatchState(events=1, announced=announced(1799, times=2))
     assert next_step(scene, RULES, NOW) is Step.WAIT
     assert next_step(scene, RULES, NOW + timedelta(seconds=1)) is Step.ANNOUNCE_IF_IDLE
 
@@ -135,7 +135,12 @@ def test_what_people_must_mend_is_told_at_once(error: Exception) -> None:
 
 @pytest.mark.parametrize(
     "error",
-    [TransportError("no route"), StagingError("full"), LeaseHeldError("taken"), RuntimeError("?")],
+    [
+        TransportError("no route"),
+        StagingError("full"),
+        LeaseHeldError("taken"),
+        RuntimeError("?"),
+    ],
     ids=lambda error: type(error).__name__,
 )
 def test_what_passes_is_told_when_it_does_not_pass(error: Exception) -> None:

@@ -36,7 +36,7 @@ def test_salesforce_keeps_the_place(bus: Emulator, consumer: ManagedConsumer) ->
     two = consumer.run_once()
     assert staged_ids(consumer, two) == second
     assert consumer.committed == second[-1]
-    assert (consumer.position.sequence, consumer.position.replay_id) == (2, second[-1])
+    assert (consumer.position.batch_number, consumer.position.replay_id) == (2, second[-1])
     assert isinstance(two, Staged)
     assert (two.manifest.start, two.manifest.ended_by) == (first[-1], "idle_seconds")
     assert bus.deliveries() == 32
@@ -72,7 +72,7 @@ def test_the_batch_lands_though_its_end_was_not_kept(
     third = publish(bus, 10, 3)
     assert staged_ids(consumer, consumer.run_once()) == third
     assert consumer.committed == third[-1]
-    assert (consumer.position.sequence, consumer.position.events_total) == (3, 12)
+    assert (consumer.position.batch_number, consumer.position.events_total) == (3, 12)
     assert bus.deliveries() == 5 + (5 + 4) + (5 + 4 + 3)  # counted, and said in the log
 
 
@@ -146,7 +146,7 @@ def test_a_first_run_at_latest_has_a_place_at_once(
     assert consumer.committed
     later = publish(bus, 4, 2)
     assert staged_ids(consumer, consumer.run_once()) == later
-    assert consumer.position.sequence == 1
+    assert consumer.position.batch_number == 1
 
 
 @pytest.mark.full
@@ -196,7 +196,7 @@ def test_killed_between_any_two_steps(bus: Emulator, consumer: ManagedConsumer, 
     found: list[str] = []
     while isinstance(staged := consumer.run_once(), Staged):
         found += staged_ids(consumer, staged)
-        assert staged.adopted == (step in AFTER_MANIFEST and not found[len(second) :])
+        assert staged.reused == (step in AFTER_MANIFEST and not found[len(second) :])
     assert found == second + third
     assert consumer.position.events_total == len(first + second + third)
     assert consumer.committed >= third[-1]  # or a later keepalive's replay id

@@ -114,8 +114,8 @@ def test_ended_after_the_last_event(bus: Emulator, consumer: ManagedConsumer) ->
 
     asyncio.run(run())
     assert consumer.committed == ids[-1]
-    again = consumer.run_once()
-    assert isinstance(again, Staged)
-    assert again.adopted
-    assert staged_ids(consumer, again) == ids
+    rerun = consumer.run_once()
+    assert isinstance(rerun, Staged)
+    assert rerun.reused
+    assert staged_ids(consumer, rerun) == ids
     assert bus.deliveries() == 4

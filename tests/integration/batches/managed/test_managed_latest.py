@@ -138,13 +138,13 @@ def test_no_commit_is_taken(bus: Emulator, consumer: ManagedConsumer) -> None:
         later.extend(await asyncio.to_thread(publish, bus, 6, 2))
         return await working
 
-    again = asyncio.run(run())
-    assert staged_ids(consumer, again) == between + later
+    rerun = asyncio.run(run())
+    assert staged_ids(consumer, rerun) == between + later
     assert consumer.committed == later[0]
     assert bus.deliveries() == 3 + 4 + 1
-    assert isinstance(again, Staged)
-    assert again.excess() == {STAGED_BEFORE: 1}
-    again.release()
+    assert isinstance(rerun, Staged)
+    assert rerun.extra_deliveries() == {STAGED_BEFORE: 1}
+    rerun.release()
 
 
 def test_a_stream_lost_by_its_first_commit_is_not_replaced(

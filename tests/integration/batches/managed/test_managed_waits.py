@@ -79,13 +79,13 @@ def test_who_waits_makes_way(
 ) -> None:
     """A triggerer's wait leaves the managed subscription to a task that holds the lease."""
     define(bus)
-    coming = waiter.coming()
-    assert coming.managed == NAME
+    next_batch = waiter.next_batch()
+    assert next_batch.managed == NAME
     waiter.min_events = 2
     consumer.timeouts = consumer.timeouts.__class__(slot_seconds=15.0)
 
     async def run() -> tuple[Staged, list[str]]:
-        waiting = asyncio.create_task(waiter.wait(coming))
+        waiting = asyncio.create_task(waiter.wait(next_batch))
         await until(lambda: any(one.open for one in bus.subscriptions))
         fetching = asyncio.create_task(consumer.stage_until(asyncio.Event()))
         await until(lambda: not any(one.open for one in bus.subscriptions))
@@ -93,8 +93,8 @@ def test_who_waits_makes_way(
         staged = await fetching
         assert isinstance(staged, Staged)
         staged.release()
-        heard = await waiting
-        assert heard.ended_by == "staged"
+        waited = await waiting
+        assert waited.ended_by == "staged"
         return staged, ids
 
     staged, ids = asyncio.run(run())

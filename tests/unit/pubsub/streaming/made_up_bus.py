@@ -201,7 +201,7 @@ class Wait:
 
     task: asyncio.Task[FetchResult] = field(init=False)
     numbers: list[int] = field(default_factory=list)
-    heard: list[tuple[str, int | None]] = field(default_factory=list)
+    waited: list[tuple[str, int | None]] = field(default_factory=list)
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     gate: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -210,7 +210,7 @@ class Wait:
         await self.gate.wait()
 
     async def hear(self, name: str) -> None:
-        self.heard.append((name, self.numbers[-1] if self.numbers else None))
+        self.waited.append((name, self.numbers[-1] if self.numbers else None))
 
     async def cancel(self) -> None:
         self.task.cancel()

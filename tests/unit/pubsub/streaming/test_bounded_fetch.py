@@ -39,7 +39,7 @@ def test_each_keepalive_is_told_behind_the_events_before_it() -> None:
         await settle()
         bus.publish(1)
         await wait.task
-        assert wait.heard == [(first, None), (second, 2), (third, 2)]
+        assert wait.waited == [(first, None), (second, 2), (third, 2)]
 
     asyncio.run(play())
 
@@ -76,7 +76,7 @@ def test_what_lies_behind_a_surplus_is_not_told() -> None:
         await settle()
         small.gate.set()
         result = await small.task
-        assert (small.numbers, small.heard) == ([1, 2], [])
+        assert (small.numbers, small.waited) == ([1, 2], [])
         assert result.latest_replay_id == result.last_replay_id == bytes.fromhex(event_id(2))
         assert result.deliveries > result.events
         await large.cancel()
@@ -97,7 +97,7 @@ def test_a_keepalive_in_the_rest_is_told() -> None:
         await settle()
         wait.gate.set()
         result = await wait.task
-        assert wait.heard == [(kept, 1)]
+        assert wait.waited == [(kept, 1)]
         assert result.latest_replay_id == bytes.fromhex(kept)
 
     asyncio.run(play())

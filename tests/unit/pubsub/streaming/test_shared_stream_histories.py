@@ -31,7 +31,7 @@ _ACTIONS = st.one_of(
 )
 
 
-class Scene:
+class WatchState:
     """Carries actions out, and knows the start of each wait."""
 
     def __init__(self, piece: int) -> None:
@@ -101,8 +101,8 @@ def test_nobody_misses_an_event_or_gets_it_twice(
     task is left, and no stream was ever asked for more than 100 at once.
     """
 
-    async def play() -> Scene:
-        scene = Scene(piece)
+    async def play() -> WatchState:
+        scene = WatchState(piece)
         scene.all.append((scene.waits.begin("earliest", 50), 0))
         async with asyncio.timeout(100):
             for action in actions:
@@ -118,7 +118,7 @@ def test_nobody_misses_an_event_or_gets_it_twice(
         assert wait.numbers == list(range(began + 1, began + len(wait.numbers) + 1))
         if not wait.task.cancelled() and not wait.task.exception():  # broken seven times on end
             assert wait.task.result().events == len(wait.numbers)
-        for name, last in wait.heard:
+        for name, last in wait.waited:
             if last is not None or wait.numbers or place is not None:
                 assert scene.bus.after(name) == (began if last is None else last)
     assert all(stream.most_owed <= 100 for stream in scene.bus.streams)

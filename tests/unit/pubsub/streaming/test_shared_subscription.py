@@ -103,7 +103,7 @@ def test_who_comes_late_joins_at_any_name_of_the_place(name: str) -> None:
         bus.publish(3)
         await asyncio.gather(early.task, late.task)
         assert early.numbers == late.numbers == [3, 4, 5]
-        assert late.heard == [(kept[-1], None)]  # what the place is called by now
+        assert late.waited == [(kept[-1], None)]  # what the place is called by now
 
     bus = play(scene)
     assert (len(bus.streams), bus.delivered) == (1, 3)
@@ -254,7 +254,7 @@ def test_latest_joins_what_has_caught_up() -> None:
         await settle()
         now = waits.begin("latest", 1)
         await settle()
-        assert now.heard == [(kept, None)]
+        assert now.waited == [(kept, None)]
         bus.publish(1)
         await asyncio.gather(replaying.task, now.task)
         assert (replaying.numbers, now.numbers) == (numbers(1, 31), [31])
