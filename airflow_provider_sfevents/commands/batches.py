@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from airflow.utils.cli import action_cli, suppress_logs_and_warning
@@ -45,8 +46,11 @@ def list_(args: Namespace) -> None:
         for epoch in epochs
         for batch_number in reached.folder.batch_numbers(epoch)
     ]
-    show_rows([row(one, reached.position) for one in batches], args.output)
-    if not is_for_programs(args.output):
+    rows = [row(one, reached.position) for one in batches]
+    if is_for_programs(args.output):
+        show_rows(rows, args.output)
+    else:
+        show_rows([one | {"staged_by": in_words(one["staged_by"])} for one in rows], args.output)
         says, warning = foresee(args, reached)
         say("\n".join(filter(None, (warning, says))))
 
@@ -125,12 +129,17 @@ def row(batch: Batch, position: Position | None) -> dict[str, Any]:
         "events": batch.events,
         "bytes": batch.size,
         "created_at": manifest.created_at if manifest else None,
-        "staged_by": f"{run.dag}.{run.task} {run.run}" if run and run.dag else None,
+        "staged_by": asdict(run) if run and run.dag else None,
         "quarantined": receipt.quarantined if receipt else None,
         "duplicates": receipt.duplicates if receipt else None,
         "losses": len(manifest.losses) if manifest else None,
         "extra_deliveries": sum(batch.extra_deliveries.values()) if manifest else None,
     }
+
+
+def in_words(run: dict[str, Any] | None) -> str:
+    """Return a run for people: DAG, task and run id."""
+    return f"{run['dag']}.{run['task']} {run['run']}" if run else ""
 
 
 def parse_batch_id(batch_id: str) -> tuple[str, int]:

@@ -100,11 +100,7 @@ def too_old(ages: Mapping[str, float | None], hours: float) -> str:
 
     :param ages: hours, by consumer and topic.
     """
-    old = [
-        f"{one} ({replay_id_age} h)"
-        for one, replay_id_age in ages.items()
-        if replay_id_age is not None and replay_id_age > hours
-    ]
+    old = [f"{one} ({age} h)" for one, age in ages.items() if age is not None and age > hours]
     return f"Older than {hours:g} hours: {', '.join(old)}." if old else ""
 
 
@@ -140,6 +136,18 @@ def losses_after(position: Position, start: str, at: str) -> tuple[LossWindow, .
         why="the position was set by hand",
     )
     return (*before, window)
+
+
+def loss_of_move(position: Position | None, start: str) -> list[str]:
+    """Describe the loss window that a move by hand leaves; empty if it leaves none."""
+    if position is None or len(losses_after(position, start, "")) <= len(position.losses) + bool(
+        position.loss
+    ):
+        return []
+    return [
+        f"The position records a loss window, from {position.start} to {start}, because the move "
+        "may pass over events."
+    ]
 
 
 def first_of(consumer: str, topic: str) -> list[str]:

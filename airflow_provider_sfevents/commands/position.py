@@ -119,6 +119,7 @@ def set_(args: Namespace) -> None:
             f"{reached.store.where}{stands} will continue at {start!r}, in a new epoch.",
             *([f"It is replaced: {reached.unreadable}"] if reached.unreadable else []),
             *next_run.meaning(start, is_first=is_first),
+            *next_run.loss_of_move(reached.position, start),
             *next_run.left_behind(batch),
         )
         folder = reached.area.topic(position.org_id, args.consumer, args.topic)

@@ -250,7 +250,7 @@ class SfEventsSensor(ReadsTopic, BaseSensorOperator):
                 looks += 1
                 await asyncio.sleep(1.0)
 
-        return self._ask(context, look)
+        return self._ask(context, look, has_listened=False)
 
     def _poke(self, context: Context) -> Pending:
         """Subscribe for a while, and return the pending events."""
@@ -266,16 +266,28 @@ class SfEventsSensor(ReadsTopic, BaseSensorOperator):
 
         return self._ask(context, listen)
 
-    def _ask(self, context: Context, ask: Callable[..., Awaitable[Pending]]) -> Pending:
+    def _ask(
+        self,
+        context: Context,
+        ask: Callable[..., Awaitable[Pending]],
+        *,
+        has_listened: bool = True,
+    ) -> Pending:
+        """Return the pending events, and log their number once it is known.
+
+        :param has_listened: `ask` subscribes; otherwise no staged event does not mean that no event
+            is pending.
+        """
         with self._told(), airflow_failures():
             pending = self._run_in_thread(lambda stopping: self._asked(context, ask, stopping))
-        self.log.info(
-            "%s pending of %d wanted on %s%s.",
-            counted(pending.events, "event"),
-            self.min_events,
-            self.topic,
-            f" ({pending.why})" if pending.why else "",
-        )
+        if has_listened or pending.events or pending.why:
+            self.log.info(
+                "%s pending of %d wanted on %s%s.",
+                counted(pending.events, "event"),
+                self.min_events,
+                self.topic,
+                f" ({pending.why})" if pending.why else "",
+            )
         return pending
 
     def _asked(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -91,6 +92,7 @@ def test_set_begins_an_epoch_elsewhere(hands: Hands, begun_here: Position) -> No
     stood = hands.commit(begun_here)
     done = hands.do("position", "set", "latest", "--yes")
     assert not done.refused
+    assert f"records a loss window, from {stood.replay_id} to latest" in done.words
     now = hands.kept()
     assert (now.batch_number, now.replay_id, now.owner, now.org_id) == (
         0,
@@ -214,13 +216,15 @@ def test_a_lost_position_is_told_from_a_first_run(hands: Hands, begun_here: Posi
 
 
 def test_the_first_position_gets_its_org_from_the_connection(
-    hands: Hands, monkeypatch: pytest.MonkeyPatch
+    hands: Hands, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Without a position, org and instance come from a login."""
+    """Without a position, org and instance come from a single login."""
     with Emulator(sample=True) as bus:
         monkeypatch.setenv("AIRFLOW_CONN_SFEVENTS_DEFAULT", json.dumps(bus.connection()))
-        done = hands.do("position", "set", "latest", "-y")
+        with caplog.at_level(logging.INFO):
+            done = hands.do("position", "set", "latest", "-y")
         assert not done.refused
+        assert caplog.text.count("Logged in to") == 1
         assert "this is its first position" in done.words
         kept = hands.kept()
         assert (kept.org_id, kept.replay_id, kept.losses) == (bus.org.org_id, "latest", ())

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_provider_sfevents.commands.batches import parse_batch_id, row
+from airflow_provider_sfevents.commands.batches import in_words, parse_batch_id, row
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from tests.unit.commands.building import landed, nothing, part
 from tests.unit.positions.building import begun
@@ -26,12 +26,10 @@ def test_a_row_says_what_is_known() -> None:
     """A row has the staging run and counts of a landed batch, and events of files alone."""
     position = begun()
     known = row(landed(position), position)
-    assert (known["staged_by"], known["events"], known["quarantined"], known["duplicates"]) == (
-        "load.fetch run-1",
-        3,
-        0,
-        0,
-    )
+    by = known["staged_by"]
+    assert (by["dag"], by["task"], by["run"]) == ("load", "fetch", "run-1")
+    assert in_words(by) == "load.fetch run-1"
+    assert (known["events"], known["quarantined"], known["duplicates"]) == (3, 0, 0)
     paid_twice = replace(landed(position), extra_deliveries={"in_memory": 2, "set_aside": 1})
     assert (known["extra_deliveries"], row(paid_twice, position)["extra_deliveries"]) == (0, 3)
     kept = row(nothing(position, parts=(part("earliest", "0a"),)), position)
@@ -41,3 +39,4 @@ def test_a_row_says_what_is_known() -> None:
         20,
         None,
     )
+    assert in_words(kept["staged_by"]) == ""

@@ -165,6 +165,9 @@ def test_a_move_by_hand_leaves_a_loss_window() -> None:
         ),
     )
     assert next_run.losses_after(position, "0a", "2026-01-03") == (before,)
+    [said] = next_run.loss_of_move(position, "latest")
+    assert "records a loss window, from 0a to latest" in said
+    assert next_run.loss_of_move(position, "0a") == next_run.loss_of_move(None, "latest") == []
 
 
 def test_age_is_counted_from_the_last_sign_of_the_bus() -> None:
