@@ -297,7 +297,7 @@ async def _fetch(
             position=position,
             start=plan.subscribe_at.to_text(),
             ended_by=came.ended_by,
-            open_transaction=_settling(leased, position, came.ended_by),
+            open_transaction=_open_transaction(leased, position, came.ended_by),
         )
     log.info(
         "Batch %s is staged: %s, ended by %s.",
@@ -308,7 +308,9 @@ async def _fetch(
     return _staged(leased, came)
 
 
-def _settling(leased: _LeasedBatch, position: Position, ended_by: str) -> OpenTransaction | None:
+def _open_transaction(
+    leased: _LeasedBatch, position: Position, ended_by: str
+) -> OpenTransaction | None:
     before = leased.topic_folder.batch(position.epoch, position.batch_number)
     if not position.batch_number or not is_due(ended_by, before.read_receipt()):
         return None

@@ -175,7 +175,7 @@ class SfEventsToSparkOperator(spark_submission.SubmitsToSpark, FetchesBatch, Spa
         with self.staged_batch(context, stopping) as staged:
             if isinstance(staged, Empty):
                 if staged.open_transaction and self.current_state:
-                    self._settle(staged.open_transaction, submission, context, stopping)
+                    self._flush(staged.open_transaction, submission, context, stopping)
                 return self.nothing_came(staged)
             if not staged.landed:
                 self._land(staged, submission, context, stopping)
@@ -204,7 +204,7 @@ class SfEventsToSparkOperator(spark_submission.SubmitsToSpark, FetchesBatch, Spa
         )
         self._submit(staged.manifest, staged.folder.manifest_url, submission, context, stopping)
 
-    def _settle(
+    def _flush(
         self,
         open_transaction: OpenTransaction,
         submission: spark_submission.Submission,
@@ -217,9 +217,9 @@ class SfEventsToSparkOperator(spark_submission.SubmitsToSpark, FetchesBatch, Spa
         """
         manifest, folder = open_transaction.manifest, open_transaction.folder
         self.log.info("No newer events: applying the open transaction of %s.", manifest.batch_id)
-        settled = f"{manifest.batch_id}, settled"
-        spark_submission.forget_other_jobs(context, self.external_id_key, settled, again=False)
-        self._submit(manifest, folder.manifest_url, submission, context, stopping, settle=True)
+        flushed = f"{manifest.batch_id}, flushed"
+        spark_submission.forget_other_jobs(context, self.external_id_key, flushed, again=False)
+        self._submit(manifest, folder.manifest_url, submission, context, stopping, flush=True)
         require_flushed(manifest, folder.read_receipt(), folder.url)
 
     def _submit(
@@ -230,25 +230,25 @@ class SfEventsToSparkOperator(spark_submission.SubmitsToSpark, FetchesBatch, Spa
         context: Context,
         stopping: Stopping,
         *,
-        settle: bool = False,
+        flush: bool = False,
     ) -> None:
         root = submission.job_root(self.staging)
         job = put_job(root, "apply" if self.current_state else "land")
         users = bool(self.application)
-        arguments = ["--manifest", spark_url(url)] if users else self._arguments(url, settle=settle)
+        arguments = ["--manifest", spark_url(url)] if users else self._arguments(url, flush=flush)
         spark_submission.aim(self, submission, job, arguments, None if users else manifest.events)
         with self._alone(context):
             steps.reached(steps.SPARK_NEXT, manifest.batch_id)
             self.submit_to_spark(context, submission, stopping)
             steps.reached(steps.SPARK_ENDED, manifest.batch_id)
 
-    def _arguments(self, url: str, *, settle: bool) -> list[str]:
+    def _arguments(self, url: str, *, flush: bool) -> list[str]:
         """Return the arguments of `spark/land.py` or `spark/apply.py`."""
         manifest_url = spark_url(url)
         options = landing_options(self, manifest_url)
         if not self.current_state:
             return arguments_of(options)
-        return arguments_of(options, apply_options(self, manifest_url, settle=settle))
+        return arguments_of(options, apply_options(self, manifest_url, flush=flush))
 
     def _alone(self, context: Context) -> AbstractContextManager[None]:
         """Keep other tasks from writing the current-state tables, if there are any."""
@@ -268,8 +268,8 @@ class SfEventsFetchOperator(FetchesBatch):
     skipped, unless `skip_when_empty=False`.
 
     A Spark task that applies (`--current-state`) needs `apply_application` instead of
-    `application`, and the value of `settle` as an argument. It is `--no-settle`; if no event came
-    and the batch before, now `spark_manifest`, has an open transaction, it is `--settle`, and the
+    `application`, and the value of `flush` as an argument. It is `--no-flush`; if no event came
+    and the batch before, now `spark_manifest`, has an open transaction, it is `--flush`, and the
     chain is not skipped.
     """
 
@@ -284,10 +284,10 @@ class SfEventsFetchOperator(FetchesBatch):
                     return self.nothing_came(staged)
                 return {
                     **staged.result(),
-                    **self._for_spark(staged.open_transaction.folder, settle=True),
+                    **self._for_spark(staged.open_transaction.folder, flush=True),
                 }
             extra_deliveries = staged.extra_deliveries()
-            told = self._for_spark(staged.folder, settle=False)
+            told = self._for_spark(staged.folder, flush=False)
         done = result(
             staged.manifest,
             staged.folder.manifest_url,
@@ -298,7 +298,7 @@ class SfEventsFetchOperator(FetchesBatch):
         )
         return {**done, **told}
 
-    def _for_spark(self, folder: BatchFolder, *, settle: bool) -> dict[str, str]:
+    def _for_spark(self, folder: BatchFolder, *, flush: bool) -> dict[str, str]:
         """Return the values for the Spark task."""
         root = staging_root(self.staging)
         land, apply = put_job(root, "land"), put_job(root, "apply")
@@ -307,7 +307,7 @@ class SfEventsFetchOperator(FetchesBatch):
             "application": land.application,
             "apply_application": apply.application,
             "py_files": land.py_files,
-            "settle": "--settle" if settle else "--no-settle",
+            "flush": "--flush" if flush else "--no-flush",
         }
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.spark.current_state import ApplyOptions, land_and_apply
-from airflow_provider_sfevents.spark.current_state.apply_batch import settle
+from airflow_provider_sfevents.spark.current_state.apply_batch import flush_transaction
 from airflow_provider_sfevents.spark.current_state.frames import collected
 from airflow_provider_sfevents.spark.current_state.state_tables import open_state
 from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
@@ -177,10 +177,10 @@ class CurrentState:
             table_format=self.table_format,
             **{**self.options, **options},
         )
-        if order.settle:
+        if order.flush:
             parsed = Manifest.from_json(Path(manifest).read_text(), manifest)
             with on_steps(step):
-                return settle(self.spark, order, parsed)
+                return flush_transaction(self.spark, order, parsed)
         landing = LandingOptions(
             manifest_url=manifest, table=self.log, table_format=self.table_format
         )

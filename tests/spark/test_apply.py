@@ -166,18 +166,18 @@ def test_killed_after_any_commit_it_comes_to_the_same_end(
 
 
 def test_silence_releases_what_was_held(delta_state: CurrentState, staging: Staging) -> None:
-    """Settled once and again, and the next batch goes on after it; a batch that was never applied cannot be settled."""
+    """A flush may be repeated, the next batch follows it, and an unapplied batch has none."""
     state = delta_state
     first = state.stage(
         event(staging, 1, "CREATE", A, key="t", Industry="Mining"), ended_by="max_events"
     )
     with pytest.raises(PositionConflictError, match="has not been applied yet"):
-        state.apply(first, settle=True)
+        state.apply(first, flush=True)
     assert state.apply(first)["held"] == 1
     assert state.rows("Account") == []
 
-    assert state.apply(first, settle=True)["held"] == 0
-    assert state.apply(first, settle=True)["held"] == 0
+    assert state.apply(first, flush=True)["held"] == 0
+    assert state.apply(first, flush=True)["held"] == 0
 
     assert state.rows("Account", "Industry") == [{"Industry": "Mining"}]
     second = state.stage(event(staging, 2, "UPDATE", A, key="t", Industry="Shipping"))

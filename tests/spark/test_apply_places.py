@@ -1,4 +1,4 @@
-"""Records as they are in a catalog, by name, on each format: the job as its command line says it, with a history and with `--settle`."""
+"""Records as they are in a catalog, by name, on each format: the job as its command line says it, with a history and with `--flush`."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_records_their_history_and_what_was_held_are_in_a_catalog(
     assert records.rows("Account", "record_id", "Industry") == [(A, "Mining"), (B, "Farming")]
     assert spans(records) == [(A, "Mining", 1, None), (B, "Farming", 2, None)]
 
-    counts = applied(log, records, first, "--settle")
+    counts = applied(log, records, first, "--flush")
 
     assert (counts["applied"], counts["held"]) == (2, 0)
     assert records.rows("Account", "record_id", "Industry") == [(A, "Shipping")]

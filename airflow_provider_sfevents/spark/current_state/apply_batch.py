@@ -65,12 +65,14 @@ def apply_batch(spark: SparkSession, options: ApplyOptions, landed: LandedBatch)
     return _planned(spark, options, batch, partial(_applied, landed))
 
 
-def settle(spark: SparkSession, options: ApplyOptions, manifest: Manifest) -> dict[str, int]:
+def flush_transaction(
+    spark: SparkSession, options: ApplyOptions, manifest: Manifest
+) -> dict[str, int]:
     """Release what a batch left held, since silence came after it; no event is read.
 
     As of `apply_batch` otherwise.
     """
-    return _planned(spark, options, batch_of(manifest), _settled)
+    return _planned(spark, options, batch_of(manifest), _flushed)
 
 
 def _planned(spark: SparkSession, options: ApplyOptions, batch: Batch, act: Act) -> dict[str, int]:
@@ -152,7 +154,7 @@ def _applied(
     )
 
 
-def _settled(
+def _flushed(
     run: Run, batch: Batch, admission: Admission, _options: ApplyOptions
 ) -> dict[str, int]:
     """Release what the batch left held: silence came after it.

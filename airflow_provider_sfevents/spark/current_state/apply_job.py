@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import NotLandedError
-from airflow_provider_sfevents.spark.current_state.apply_batch import apply_batch, settle
+from airflow_provider_sfevents.spark.current_state.apply_batch import apply_batch, flush_transaction
 from airflow_provider_sfevents.spark.hadoop_files import Files
 from airflow_provider_sfevents.spark.landing.land_batch import land
 from airflow_provider_sfevents.spark.landing.staged_batch import ensure_staged
@@ -27,8 +27,8 @@ def land_and_apply(spark: SparkSession, landing: LandingOptions, options: ApplyO
 
     :raises NotLandedError: another form of the batch has landed than the one that is staged here; nothing is applied.
     """
-    if options.settle:
-        return _settle(spark, options)
+    if options.flush:
+        return _flush(spark, options)
 
     def apply(receipt: Receipt, landed: LandedBatch) -> Receipt:
         manifest = landed.staged.manifest
@@ -44,7 +44,7 @@ def land_and_apply(spark: SparkSession, landing: LandingOptions, options: ApplyO
     return land(spark, landing, finish=apply)
 
 
-def _settle(spark: SparkSession, options: ApplyOptions) -> Receipt:
+def _flush(spark: SparkSession, options: ApplyOptions) -> Receipt:
     """Release what is held, and say so in the receipt that is there.
 
     :raises NotLandedError: there is none.
@@ -58,7 +58,7 @@ def _settle(spark: SparkSession, options: ApplyOptions) -> Receipt:
             f"There is no receipt at {url}: the batch has not landed, so nothing of it can be held."
         )
     before = Receipt.from_json(files.read_text(url), url)
-    counts = settle(spark, options, manifest)
+    counts = flush_transaction(spark, options, manifest)
     receipt = replace(
         before,
         applied={**(before.applied or {}), **counts},

@@ -86,7 +86,7 @@ class ApplyOptions(CurrentStateOptions):
         ),
     )
     on_type_change: OnTypeChange = field(default="new_column", metadata=TYPE_CHANGE)
-    settle: bool = field(
+    flush: bool = field(
         default=False,
         metadata=option("land nothing: apply the batch's open transaction, as no events followed"),
     )

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 TOPIC = "/data/AccountChangeEvent"
 SPARK_SUBMIT = """#!{python}
 # Stands in for spark-submit: keeps its arguments, and leaves the receipt of a job that holds two
-# events until `--settle`.
+# events until `--flush`.
 import json, sys
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -45,7 +45,7 @@ with open({said!r}, "a") as file:
     file.write(json.dumps(sys.argv[1:]) + "\\n")
 place = Path(unquote(urlsplit(sys.argv[sys.argv.index("--manifest") + 1]).path))
 manifest = json.loads(place.read_text())
-held = 0 if "--settle" in sys.argv and not {stubborn} else 2
+held = 0 if "--flush" in sys.argv and not {stubborn} else 2
 events = manifest["events"]
 receipt = dict(version=1, batch_id=manifest["batch_id"], events=events, tables=dict(log=events),
                quarantined=0, written_at="", applied=dict(applied=events - held, held=held))
@@ -136,8 +136,8 @@ def test_silence_releases_what_is_held_once(task: Task, bus: Emulator, spark: Sp
     for _ in range(2):
         with pytest.raises(AirflowSkipException):
             follow(task)
-    first, settled = spark.jobs()
-    assert settled[1:] == [*first[1:], "--settle"]
+    first, flushed = spark.jobs()
+    assert flushed[1:] == [*first[1:], "--flush"]
     assert task.positions == position
 
 
@@ -178,13 +178,13 @@ def test_a_chain_is_not_skipped_while_something_is_held(task: Task, bus: Emulato
     """With an open transaction the chain runs on the batch before, and moves no position."""
     bus.create("Account", {"Name": "Nord"})
     fetched = task.execute(SfEventsFetchOperator, task_id="fetch", topic=TOPIC)
-    assert fetched["settle"] == "--no-settle"
+    assert fetched["flush"] == "--no-flush"
     assert Path(urlsplit(fetched["apply_application"]).path).name.startswith("apply-")
     land(fetched, held=1)
     task.commit(SfEventsCommitOperator, fetched)
     position = dict(task.positions)
     silent = task.execute(SfEventsFetchOperator, task_id="fetch", topic=TOPIC)
-    assert (silent["settle"], silent["events"]) == ("--settle", 0)
+    assert (silent["flush"], silent["events"]) == ("--flush", 0)
     assert silent["spark_manifest"] == fetched["spark_manifest"]
     assert task.commit(SfEventsCommitOperator, silent) == silent
     assert task.positions == position

@@ -85,12 +85,12 @@ def test_the_job_gets_the_options_of_the_task() -> None:
         partition_by="none",
         cluster_by=("event_date",),
     )
-    assert apply_options(task, "s3a://m.json", settle=True) == ApplyOptions(
+    assert apply_options(task, "s3a://m.json", flush=True) == ApplyOptions(
         manifest_url="s3a://m.json",
         current_state="s3a://lake/org",
         table_format="delta",
         history=True,
-        settle=True,
+        flush=True,
     )
 
 

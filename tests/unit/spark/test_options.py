@@ -47,7 +47,7 @@ ALL_APPLY = ApplyOptions(
     landing_folder="s3a://lake/side",
     new_entities="empty",
     on_type_change="quarantine",
-    settle=True,
+    flush=True,
 )
 ALL_SNAPSHOT = SnapshotOptions(
     current_state="lake.org",

@@ -277,9 +277,9 @@ def test_a_read_has_a_time_with_a_zone_and_a_format() -> None:
 
 
 def test_the_jobs_read_their_command_lines_before_spark_starts() -> None:
-    """What cannot work is one error; `--no-settle` is there for templates."""
+    """What cannot work is one error; `--no-flush` is there for templates."""
     landing = ["--manifest", "m", "--table", "s3a://lake/log", "--current-state", "s3a://lake/x"]
-    table_format, about, _ = apply.job_of([*landing, "--format", "iceberg", "--no-settle"])
+    table_format, about, _ = apply.job_of([*landing, "--format", "iceberg", "--no-flush"])
     assert (table_format, about) == ("iceberg", "m")
     with pytest.raises(ConfigurationError, match="need a format that can MERGE"):
         apply.job_of([*landing, "--format", "parquet"])
