@@ -1,4 +1,4 @@
-"""Runs every benchmark, one after the other, each in a process of its own; names those beyond a limit.
+"""Run every benchmark in its own process, and name those beyond a limit.
 
 `python -m benchmarks staging_memory` runs that one.
 """
@@ -21,7 +21,7 @@ BENCHMARKS = (
 
 
 def run(name: str) -> tuple[bool, float]:
-    """Whether a benchmark stayed within its limits, and the seconds it took; it prints its figures itself."""
+    """Run a benchmark, which prints its figures; return if it is within limits, and its seconds."""
     print(f"== {name}", flush=True)
     started = time.perf_counter()
     ended = subprocess.run(
@@ -41,7 +41,8 @@ def main(chosen: list[str]) -> int:
     print("\n== all")
     for name, (within, seconds) in results.items():
         print(
-            f"  {name:18} {seconds:6.0f} s  {'within its limits' if within else 'NOT within its limits'}"
+            f"  {name:18} {seconds:6.0f} s  "
+            f"{'within its limits' if within else 'NOT within its limits'}"
         )
     return 0 if all(within for within, _ in results.values()) else 1
 

@@ -1,9 +1,13 @@
-"""Rows per second from staged payloads to typed columns: a change event of 26 fields, in Arrow batches of 10,000.
+"""Rows per second from staged payloads to typed columns.
 
-The peer does what a job of one's own does: fastavro's `schemaless_reader` makes a dict of each payload, and columns of the dicts are
-built with the table's types; it looks for no bytes left over and leaves bitmaps as they are. First in one process, then through
-`mapInArrow` into nothing on `local[2]`. One payload in a hundred being corrupt (cut short, longer than it should be, a wrong byte at its
-start, a flipped bit, in turn) may at most double the time.
+The payloads are of a change event of 26 fields, in Arrow batches of 10,000. The peer works like a
+simple custom job: fastavro's `schemaless_reader` makes a dict of each payload, and columns of the
+dicts are built with the table's types; it does not check for surplus bytes and leaves bitmaps as
+they are.
+
+First in one process, then through `mapInArrow` into nothing on `local[2]`. If one payload in a
+hundred is corrupt (by turns cut short, too long, a wrong first byte, a flipped bit), the time may
+at most double.
 """
 
 from __future__ import annotations
@@ -42,7 +46,7 @@ if TYPE_CHECKING:
 
 ROWS = 10_000
 FILES = 100
-"""So many that what Spark spends on each task, a third of a second here, is not what is measured."""
+"""Number of rows; with fewer, Spark's third of a second for each task would count too much."""
 ROUNDS = 5
 TIMES_ONE_PROCESS = 10.0
 TIMES_SPARK = 5.0

@@ -1,7 +1,8 @@
-"""Puts deferred tasks into an Airflow's database, each with its trigger, as if each had run and had deferred itself.
+"""Put deferred tasks into an Airflow's database, each with its trigger.
 
-A triggerer drops a trigger that no task waits for. `python -m benchmarks.deferred` runs with the environment of that Airflow, once or more
-often, and reads from its standard input what `Triggers` holds.
+The tasks look as if each had run and had deferred itself, because a triggerer drops a trigger
+without a waiting task. `python -m benchmarks.deferred` runs with the environment of that Airflow,
+once or more often, and reads from its standard input what `Triggers` holds.
 """
 
 from __future__ import annotations

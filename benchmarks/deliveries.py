@@ -1,8 +1,9 @@
-"""Events delivered for each event landed, by every way to wait, as the emulator counts them: Salesforce counts each against a daily allowance.
+"""Deliveries per landed event, for every way to wait, as the emulator counts them.
 
-Each way has a topic and a consumer of its own, and lands bursts that come in two halves, the second when the first has woken somebody.
-Waits that time out half-way leave their part to a later run. Scheduler, triggerer and tasks are real; Spark has no part in what is delivered,
-so the run's job only leaves a receipt.
+Salesforce counts each delivery against a daily allowance. Each way has its own topic and consumer,
+and lands bursts in two halves: the second half comes after the first has ended the wait. Waits that
+time out half-way leave their events to a later run. Scheduler, triggerer and tasks are real; Spark
+has no influence on deliveries, so the run's job only leaves a receipt.
 """
 
 from __future__ import annotations
@@ -26,7 +27,11 @@ if TYPE_CHECKING:
 ROUNDS = 2
 HALF = 4
 POKE_SECONDS = 5
-"""Airflow (3.3) fails a rescheduled task that is due again before its executor has told how the last poke ended."""
+"""Seconds between two pokes.
+
+Airflow 3.3 fails a rescheduled task that is due before its executor has reported the end of the
+last poke.
+"""
 LIMIT = 1.0
 
 DAGS = """
@@ -40,9 +45,14 @@ from airflow_provider_sfevents.triggers.sfevents import SfEventsWatchTrigger
 def waiting(name, schedule=None, **how):
     topic = f"/event/{{name}}__e"
     with DAG(name, schedule=schedule, max_active_runs=1):
-        land = SfEventsToSparkOperator(task_id="land", topic=topic, application={job!r}, idle_seconds=1)
+        land = SfEventsToSparkOperator(
+            task_id="land", topic=topic, application={job!r}, idle_seconds=1
+        )
         if how:
-            SfEventsSensor(task_id="wait", topic=topic, poke_interval={poke}, idle_seconds=1, **how) >> land
+            wait = SfEventsSensor(
+                task_id="wait", topic=topic, poke_interval={poke}, idle_seconds=1, **how
+            )
+            wait >> land
 
 
 def watched(name):
@@ -54,7 +64,8 @@ waiting("schedule_only")
 watched("event_driven")
 for name, how in {modes!r}.items():
     waiting(name, **how)
-    waiting(f"{{name}}_timed_out", **how | {{"timeout": 15, "soft_fail": True, "min_events": {more}}})
+    times_out = {{"timeout": 15, "soft_fail": True, "min_events": {more}}}
+    waiting(f"{{name}}_timed_out", **how | times_out)
 """
 MODES = {
     "poke": {"mode": "poke"},
@@ -82,7 +93,7 @@ class Way:
         return self.here.airflow.trigger(self.name, {})
 
     def wait_known(self, events: int) -> None:
-        """Until so many of the events that are no row yet have been delivered to somebody."""
+        """Wait until so many events that have not landed have been delivered."""
         wait_until(
             lambda: self.delivered() - self.landed() >= events, f"{self.name} is delivered events"
         )
@@ -97,7 +108,7 @@ class Way:
 
 
 def scheduled(way: Way) -> None:
-    """What is there when the run begins, and more while it fetches."""
+    """Publish events before a run begins, and more while it fetches."""
     way.publish()
     run = way.start()
     way.wait_known(1)
@@ -172,7 +183,8 @@ def main(rounds: int = ROUNDS) -> int:
     print(f"deliveries per landed event, {rounds} rounds each (limit: {LIMIT})")
     for name, (landed, delivered) in counts.items():
         print(
-            f"  {name.replace('_', ' '):22} {landed:4} landed  {delivered:4} delivered  {delivered / landed:.2f}"
+            f"  {name.replace('_', ' '):22} {landed:4} landed  {delivered:4} delivered  "
+            f"{delivered / landed:.2f}"
         )
     return 0 if all(delivered <= LIMIT * landed for landed, delivered in counts.values()) else 1
 

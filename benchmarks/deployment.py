@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[1]
 STAND_IN = ROOT / "tests" / "airflow" / "definitions"
-"""Where a `spark-submit` without Spark is, and a job for it that leaves a receipt."""
+"""Folder of a `spark-submit` without Spark, and of a job for it that leaves a receipt."""
 
 WATCHED = """
 from airflow.sdk import DAG, Asset, AssetWatcher
@@ -54,9 +54,9 @@ class AsShipped(AirflowServices):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
-    """What runs.
+    """A running deployment.
 
-    :param folder: for whatever a benchmark keeps; gone afterwards.
+    :param folder: folder for a benchmark's files, deleted afterwards.
     """
 
     folder: Path
@@ -99,7 +99,7 @@ class Deployment:
                 yield cls(folder=folder, bus=bus, airflow=airflow)
 
     def watched(self, topic: str) -> None:
-        """Wait until somebody is subscribed to a topic."""
+        """Wait until a stream subscribes to a topic."""
         wait_until(
             lambda: any(one.open and one.topic == topic for one in self.bus.subscriptions),
             f"{topic} is watched",
@@ -122,12 +122,12 @@ class Deployment:
         wait_until(told(self.folder).exists, "the trigger listens to its socket")
 
     def times(self, run: Run) -> tuple[datetime, datetime]:
-        """When the event that started a run was stored, and when the run was queued."""
+        """Times at which a run's starting event was stored and the run was queued."""
         [event] = self.airflow.request("GET", f"{run.path}/upstreamAssetEvents")["asset_events"]
         queued = self.airflow.request("GET", run.path)["queued_at"]
         return datetime.fromisoformat(event["timestamp"]), datetime.fromisoformat(queued)
 
 
 def told(folder: Path) -> Path:
-    """Where the socket of `floors.Told` is."""
+    """Path of the socket of `floors.Told`."""
     return folder / "told"

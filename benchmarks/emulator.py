@@ -1,10 +1,12 @@
-"""What the emulator bears: subscribers and deliveries a second, with the clients on the same two cores, and a day of events on disk.
+"""Capacity of the emulator: subscribers, deliveries per second, and a day of events on disk.
 
-The load is 1,000 subscribers who get 20 events a second each, 20,000 deliveries a second in all, in three shapes: bursts of 20 on one topic,
-one event at a time, which is nearly a response for each delivery, and bursts on 100 topics with ten subscribers each. Then they all read
-as fast as they can. The day is what an Enterprise Edition org may publish in one: 250,000 events an hour.
+The clients run on the same two cores. The load is 1,000 subscribers who get 20 events a second
+each, 20,000 deliveries a second in all, in three shapes: bursts of 20 on one topic; one event at a
+time, which is nearly a response for each delivery; and bursts on 100 topics with ten subscribers
+each. Then they all read as fast as they can.
 
-`python -m benchmarks.emulator --seconds 5 --events 100000` is a quick look.
+The day is what an Enterprise Edition org may publish in one: 250,000 events an hour. `python -m
+benchmarks.emulator --seconds 5 --events 100000` is a quick look.
 """
 
 from __future__ import annotations
@@ -98,7 +100,8 @@ def main() -> int:
         f"  disk       {day.disk / 1e6:8,.0f} MB  {day.disk / options.events:4.0f} bytes an event"
     )
     print(
-        f"  memory     {day.memory / 1e6:8,.0f} MB  {day.memory / options.events:4.0f} bytes an event"
+        f"  memory     {day.memory / 1e6:8,.0f} MB  {day.memory / options.events:4.0f} bytes an "
+        "event"
     )
     print(f"  restart    {day.restart:8.1f} s (limit: {LIMIT_RESTART})")
     within = all(
@@ -111,7 +114,7 @@ def main() -> int:
 
 
 def live(emulator: Loaded, *, topics: int, burst: int, seconds: int) -> Load:
-    """What comes while it is published."""
+    """Measure the delivery of events while they are published."""
     names = emulator.define(topics)
     with _subscribers(emulator, names, start="LATEST", until=EACH * seconds) as process:
         wait_until = time.monotonic() + READY_SECONDS
@@ -128,7 +131,7 @@ def live(emulator: Loaded, *, topics: int, burst: int, seconds: int) -> Load:
 
 
 def past(emulator: Loaded, each: int) -> Load:
-    """What all of them can read of events that are there."""
+    """Measure the delivery of past events to all subscribers."""
     names = emulator.define(1)
     emulator.fill(names[0], each)
     before = emulator.cpu()

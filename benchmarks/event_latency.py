@@ -1,8 +1,9 @@
-"""Seconds from publish until a DAG run is queued, event-driven, beside a trigger that fires at once when it is told to.
+"""Seconds from publish until a DAG run is queued, beside a trigger that fires on order.
 
-Scheduler, triggerer, DAG processor and API server are real and run with Airflow's own intervals; both DAGs are in one Airflow, and their
-bursts take turns. A burst comes when the watcher listens, at any moment of the second in which scheduler and triggerer look around. Spark
-has no part in it: the run's job only leaves a receipt.
+Scheduler, triggerer, DAG processor and API server are real and run with Airflow's own intervals;
+both DAGs are in one Airflow, and their bursts take turns. A burst comes while the watcher listens,
+at any moment of the second between two polls of scheduler and triggerer. Spark takes no part: the
+run's job only leaves a receipt.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def prepare(folder: Path, bus: Emulator) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Burst:
-    """Seconds from publish, or from telling the trigger, until its event was stored, and until the run was queued."""
+    """Seconds from publish, or from the order, until the event was stored and the run queued."""
 
     stored: float
     queued: float
@@ -67,7 +68,10 @@ def burst(here: Deployment, dag_id: str, cause: Callable[[], object]) -> Burst:
 
 
 def measure(bursts: int) -> tuple[list[Burst], list[Burst]]:
-    """Of the trigger that is told, and of the watcher. The first of each is not counted: Airflow has just been started."""
+    """Measure the ordered trigger and the watcher.
+
+    The first burst of each does not count, because Airflow has just been started.
+    """
     floor, ours = [], []
     events = [{"Number__c": float(number)} for number in range(EVENTS)]
     with Deployment.running(prepare, spark=False) as here:

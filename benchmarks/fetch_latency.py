@@ -1,7 +1,9 @@
-"""Events per second on a link with an 80 ms round trip to a server that spreads 100 events over 80 ms in responses of 1 to 16.
+"""Events per second on a link with an 80 ms round trip.
 
-With at most 100 events outstanding, each is asked for again one round trip after the response it came in was complete: no client can
-get more than 100 / (round trip + mean span of a response). The client must reach 0.9 of that. A stop-and-wait client runs beside it.
+The server spreads 100 events over 80 ms in responses of 1 to 16. With at most 100 events
+outstanding, each is requested again one round trip after its response was complete: no client can
+get more than 100 / (round trip + mean span of a response). The client must reach 0.9 of that. A
+stop-and-wait client runs beside it.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ LIMIT = 0.9
 
 
 async def measured(settings: Settings) -> tuple[float, float]:
-    """Events per second between first and last delivery, and the mean span of a response in seconds."""
+    """Events per second from first to last delivery, and the mean span of a response in seconds."""
     arrivals: list[tuple[float, int]] = []
 
     async def receive(delivery: Delivery) -> None:
@@ -48,11 +50,13 @@ def main() -> int:
         waiting = EVENTS / 2 / (time.perf_counter() - started)
     most = 100 / (ROUND_TRIP + mean_span)
     print(
-        f"80 ms round trip, 100 events over 80 ms, mean span of a response {mean_span * 1000:.1f} ms"
+        f"80 ms round trip, 100 events over 80 ms, mean span of a response {mean_span * 1000:.1f} "
+        "ms"
     )
     print(f"  most there can be  {most:7.0f} events/s")
     print(
-        f"  fetch              {rate:7.0f} events/s  {rate / most:.2f} of it (limit: at least {LIMIT})"
+        f"  fetch              {rate:7.0f} events/s  {rate / most:.2f} of it (limit: at least "
+        f"{LIMIT})"
     )
     print(f"  stop-and-wait      {waiting:7.0f} events/s  {waiting / most:.2f} of it (no limit)")
     return 0 if rate >= LIMIT * most else 1

@@ -1,7 +1,7 @@
 """Events per second from a cheap server on loopback with full 100-event responses.
 
-Fetch and stage must reach at least half of what a bare grpc.aio reader reaches that throws the events away. The three take turns, and
-the median of each counts.
+Fetch and stage must reach at least half the rate of a bare grpc.aio reader that drops the events.
+The three take turns, and the median of each counts.
 """
 
 from __future__ import annotations

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class Sleep(BaseTrigger):  # type: ignore[misc]  # Airflow's classes are not read
-    """Waits for nothing, by `asyncio.sleep`.
+    """A trigger that only sleeps, by `asyncio.sleep`.
 
-    :param number: makes one differ from another.
-    :param conn_id: of a connection to look up first, as whoever reaches out has to.
+    :param number: makes one trigger differ from another.
+    :param conn_id: connection to look up first, as a trigger with a network connection does.
     """
 
     def __init__(self, number: int, conn_id: str = "", **kwargs: Any) -> None:
@@ -41,9 +41,9 @@ class Sleep(BaseTrigger):  # type: ignore[misc]  # Airflow's classes are not rea
 
 
 class Told(BaseEventTrigger):  # type: ignore[misc]
-    """Fires at once whenever somebody connects to its socket.
+    """A trigger that fires at each connection to its socket.
 
-    :param socket: path.
+    :param socket: path of the socket.
     """
 
     def __init__(self, socket: str, **kwargs: Any) -> None:

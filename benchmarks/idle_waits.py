@@ -1,12 +1,13 @@
-"""What an idle wait takes of a triggerer: memory, CPU, streams and connections.
+"""Cost of an idle wait in a triggerer: memory, CPU, streams and connections.
 
-A real triggerer holds 1,000 `SfEventsTrigger`s of deferred tasks, on a topic each so that no stream is shared, and then on one; what it
-takes is compared with the same triggerer that holds 1,000 triggers which only sleep. The first trigger of any kind that looks up a
-connection has a triggerer load Airflow's API, which is many times what a wait takes and is told apart. The time measured holds
-keepalives, one every 120 s on each stream, which live orgs were seen to send; the service promises one every 270 s. The emulator is
-another process.
+A real triggerer holds 1,000 `SfEventsTrigger`s of deferred tasks, first with a topic each so that
+no stream is shared, then on one topic. The peer is the same triggerer with 1,000 triggers that only
+sleep. The first trigger of any kind that looks up a connection makes a triggerer load Airflow's
+API, which costs many times a wait and is shown apart.
 
-`python -m benchmarks.idle_waits --waits 200 --seconds 60` is a quick look.
+The measured time contains keepalives, one every 120 s on each stream, as observed on live orgs; the
+service promises one every 270 s. The emulator is another process. `python -m benchmarks.idle_waits
+--waits 200 --seconds 60` is a quick look.
 """
 
 from __future__ import annotations
@@ -46,12 +47,13 @@ MOST_STREAMS = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """What a triggerer takes that holds triggers.
+    """Resources of a triggerer that holds triggers.
 
-    :param memory: bytes, at the end of the time measured; `grown` is by how much it was more than at the beginning.
-    :param cpu: seconds a minute.
-    :param streams: of each connection that has any.
-    :param keepalives: that came in the time measured.
+    :param memory: bytes at the end of the measured time; `grown` is the increase since its
+        beginning.
+    :param cpu: CPU seconds per minute.
+    :param streams: number of streams of each connection that has any.
+    :param keepalives: keepalives in the measured time.
     """
 
     memory: int
@@ -63,10 +65,10 @@ class Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Floor:
-    """A triggerer with triggers that only sleep, and what it takes more as soon as it is of use.
+    """Resources of a triggerer with sleeping triggers, and the increase at its first use.
 
-    :param connected: bytes, after one more of them has looked up a connection.
-    :param listening: bytes, after the first wait has begun besides: all that it has to import and open.
+    :param connected: bytes after one more sleeping trigger has looked up a connection.
+    :param listening: bytes after the first wait has begun, with all its imports and connections.
     """
 
     asleep: Held
@@ -111,11 +113,13 @@ def main() -> int:
 
 def _print(what: str, held: Held) -> None:
     print(
-        f"  {what:24} {_mib(held.memory)} ({held.grown / 2**20:+.1f})  {held.cpu:6.2f} s CPU a minute"
+        f"  {what:24} {_mib(held.memory)} ({held.grown / 2**20:+.1f})  {held.cpu:6.2f} s CPU a "
+        "minute"
     )
     if held.streams:
         print(
-            f"  {'':24} {sum(held.streams):,} streams on {len(held.streams)} connections, at most {max(held.streams)} on one"
+            f"  {'':24} {sum(held.streams):,} streams on {len(held.streams)} connections, at most "
+            f"{max(held.streams)} on one"
             f" (limit: {MOST_STREAMS}); {held.keepalives:,} keepalives came"
         )
 
@@ -125,7 +129,8 @@ def _within(what: str, held: Held, floor: Floor, waits: int) -> bool:
     cpu = (held.cpu - floor.asleep.cpu) * 1_000 / waits
     first = (floor.listening - floor.connected) / waits / 1_000
     print(
-        f"  {what:24} {memory:6.1f} kB (limit: {LIMIT_KB}; the first wait's share is {first:.1f})  {cpu:6.2f} ms CPU a minute (limit: {LIMIT_CPU_MS})"
+        f"  {what:24} {memory:6.1f} kB (limit: {LIMIT_KB}; the first wait's share is {first:.1f})  "
+        f"{cpu:6.2f} ms CPU a minute (limit: {LIMIT_CPU_MS})"
     )
     return memory <= LIMIT_KB and cpu <= LIMIT_CPU_MS and max(held.streams) <= MOST_STREAMS
 
@@ -190,7 +195,7 @@ def _waiting(
 
 
 def _waits(bus: topics.Topics, places: list[tuple[str, str]]) -> Triggers:
-    """What sensors leave behind that have found nothing after these places; each has a consumer of its own."""
+    """Triggers of sensors that found no event after these replay ids, with a consumer each."""
     org_id = bus.org_id()
     until = datetime.now(UTC) + timedelta(days=1)
     return Triggers(

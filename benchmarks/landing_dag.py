@@ -1,8 +1,9 @@
-"""Seconds of `airflow dags test`: the one-operator DAG on 1,000 events beside a bare `SparkSubmitOperator` on as many rows.
+"""Seconds of `airflow dags test` for a one-operator DAG, beside a bare `SparkSubmitOperator`.
 
-The peer's Spark job reads a Parquet file and writes it again, nothing else, so the difference is all that this package adds: login,
-fetch, staging, decoding, receipt, commit. Both run in the same Airflow with the same Spark settings, in turn, and the median of each
-counts.
+Both handle 1,000 events or rows. The peer's Spark job reads a Parquet file and writes it again,
+nothing else, so the difference is all that this package adds: login, fetch, staging, decoding,
+receipt, commit. Both run in the same Airflow with the same Spark settings, in turn, and the median
+of each counts.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ EVENTS = 1_000
 ROUNDS = 5
 MORE_SECONDS = 6.0
 CONF = {"spark.log.level": "WARN", "spark.ui.showConsoleProgress": "false"}
-"""What our operator asks of Spark by itself; the peer gets the same, else it would have more to log."""
+"""Spark settings of the operator; the peer gets the same, because it would log more otherwise."""
 
 DAGS = """
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
@@ -90,7 +91,7 @@ def prepare(folder: Path, bus: Emulator) -> AirflowHome:
 
 
 def seconds(home: AirflowHome, dag: str, day: int) -> float:
-    """How long a run took, from the command's start to its end.
+    """Time of a run, from the command's start to its end.
 
     :raises SystemExit: the run failed.
     """
@@ -126,7 +127,8 @@ def main(rounds: int = ROUNDS) -> int:
     print(f"`airflow dags test` on {EVENTS:,} events or rows, median of {rounds}")
     print(f"  SparkSubmitOperator, reads and writes  {peer:5.1f} s")
     print(
-        f"  fetch, land, commit                    {ours:5.1f} s  {ours - peer:+.1f} s (limit: {MORE_SECONDS:+.1f} s)"
+        f"  fetch, land, commit                    {ours:5.1f} s  {ours - peer:+.1f} s "
+        f"(limit: {MORE_SECONDS:+.1f} s)"
     )
     return 0 if ours <= peer + MORE_SECONDS else 1
 

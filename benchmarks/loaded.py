@@ -1,4 +1,4 @@
-"""An emulator under load, in a process of its own, so that what it takes is told apart from what its clients take."""
+"""An emulator under load in its own process, so that its cost is apart from its clients' cost."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _BATCH = 200
 
 
 class Loaded:
-    """What is asked of that process.
+    """Orders for that process.
 
-    :param folder: where it keeps its events; in memory where it is empty.
+    :param folder: folder of its events; empty: in memory.
     """
 
     def __init__(self, folder: str = "") -> None:
@@ -73,7 +73,7 @@ class Loaded:
         return time.perf_counter() - began
 
     def publish_paced(self, topics: list[str], bursts: int, events: int, every: float) -> None:
-        """So many bursts of so many events on each topic, every so many seconds; returns when the last is on the bus."""
+        """Publish bursts of events on each topic at a fixed interval; return after the last one."""
         began = time.perf_counter()
         for number in range(bursts):
             time.sleep(max(0.0, began + number * every - time.perf_counter()))

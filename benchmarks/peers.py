@@ -1,4 +1,4 @@
-"""What the client is measured against: the least a client can do, and what most clients do."""
+"""Peers of the client: the smallest possible client, and a typical one."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Seconds from publish to the rows in a table, event-driven, beside an empty Spark job in a run that a trigger starts at once.
+"""Seconds from publish to the rows in a table, beside an empty event-driven Spark job.
 
-Both DAGs are in one Airflow that runs with its own intervals, with the same Spark settings, and take turns. The rows are there when a
-reader that passes over folders beginning with `_` or `.` counts them all.
+A trigger starts the run of the empty job at once. Both DAGs are in one Airflow with its own
+intervals, with the same Spark settings, and take turns. The rows are there when a reader that skips
+folders beginning with `_` or `.` counts all of them.
 """
 
 from __future__ import annotations
@@ -117,7 +118,8 @@ def main(rounds: int = ROUNDS) -> int:
     print(f"{EVENTS} events, median of {rounds}")
     print(f"  told to run, to the end of an empty Spark job  {floor:5.1f} s")
     print(
-        f"  publish to rows in the table                   {ours:5.1f} s  {ours - floor:+.1f} s (no limit), of which the watcher gathers for"
+        f"  publish to rows in the table                   {ours:5.1f} s  {ours - floor:+.1f} s "
+        "(no limit), of which the watcher gathers for"
         f" {MAX_WAIT:.1f} s, and the fetch waits {IDLE_SECONDS:.1f} s for more"
     )
     return 0

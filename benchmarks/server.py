@@ -1,7 +1,7 @@
-"""A Pub/Sub API that costs next to nothing to run, in a process of its own, so that a benchmark measures the client.
+"""A Pub/Sub API with hardly any cost in its own process, so that a benchmark measures the client.
 
-Its events are serialised once, beforehand; a response is a join of bytes. It counts credit as the service does and nothing else: no
-login, no retention, no end of the bus.
+Its events are serialised once, beforehand; a response is a join of bytes. It counts credit as the
+service does and nothing else: no login, no retention, no end of the bus.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ FULL = 100
 
 
 class Spread:
-    """Credit out, event counts in: 100 events spread over a time, in responses of 1 to 16, a round trip after they were asked for."""
+    """Spread of event counts: 100 events over a time, in responses of 1 to 16.
+
+    They come one round trip after their request.
+    """
 
     def __init__(self, round_trip: float, span: float) -> None:
         self._round_trip = round_trip
@@ -54,7 +57,7 @@ class Spread:
         self._more.set()
 
     async def size(self) -> int:
-        """How many events the next response has, when its time has come; none: the client has half-closed."""
+        """Number of events of the next response; None when the client has half-closed."""
         loop = asyncio.get_running_loop()
         while not self._credit and not self._half_closed:
             self._more.clear()
@@ -63,7 +66,8 @@ class Spread:
         if self._half_closed:
             return 0
         size = min(self._sizes.randint(1, 16), self._credit)
-        # On a timetable, so that late wake-ups do not add up; it begins anew after a time without credit.
+        # On a timetable, so that late wake-ups do not add up; it begins anew after a time without
+        # credit.
         self._next_at += size * self._span / FULL
         await asyncio.sleep(self._next_at - loop.time())
         self._credit -= size
@@ -167,7 +171,10 @@ async def _serve(round_trip: float, span: float) -> None:
 
 @contextmanager
 def running(*, round_trip: float = 0.0, span: float = 0.0) -> Iterator[Settings]:
-    """Settings for a client of a server in another process; without a round trip every 100 come in one response, at once."""
+    """Run a server in another process, and yield the settings of a client.
+
+    Without a round trip, every 100 events come in one response, at once.
+    """
     command = [sys.executable, __file__, "--round-trip", str(round_trip), "--span", str(span)]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True

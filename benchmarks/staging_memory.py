@@ -1,7 +1,7 @@
-"""Peak memory of fetch and stage, and whether the last events of a large batch take longer than the first.
+"""Peak memory of fetch and stage, and the time of a large batch's first and last events.
 
-Each size is measured in a process of its own, whose peak nothing before it has raised; the server is another process. The two
-sizes take turns, and the median of each counts.
+Each size is measured in a process of its own, whose peak nothing before has raised; the server is
+another process. The two sizes take turns, and the median of each counts.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Measured:
 
 
 async def fetch_and_stage(settings: Settings, events: int, folder: Path) -> list[float]:
-    """Stage a batch as a task does; the times at its first delivery and after each `SMALL` events."""
+    """Stage a batch as a task does; return the times of its first and each `SMALL`th event."""
     writer = PartWriter(UPath(folder), lease=1, start="earliest", first_ordinal=0)
     times: list[float] = []
     received = 0
@@ -95,7 +95,8 @@ def main() -> int:
     print(f"fetch and stage {SMALL:,} and {LARGE:,} events, median of {ROUNDS}")
     print(f"  peak memory at {SMALL:9,}  {small_mib:6.0f} MiB")
     print(
-        f"  peak memory at {LARGE:9,}  {large_mib:6.0f} MiB (limit: {small_mib + MORE_MIB:.0f} MiB, {MORE_MIB} more)"
+        f"  peak memory at {LARGE:9,}  {large_mib:6.0f} MiB (limit: {small_mib + MORE_MIB:.0f} "
+        f"MiB, {MORE_MIB} more)"
     )
     print(f"  last {SMALL:,} events take {slower:.2f} x the first (limit: {SLOWER} x)")
     return 0 if large_mib <= small_mib + MORE_MIB and slower <= SLOWER else 1

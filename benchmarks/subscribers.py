@@ -1,6 +1,6 @@
-"""Many bare subscribers in one process, which count what comes and throw it away.
+"""Many bare subscribers in one process, which count and drop events.
 
-It speaks gRPC on generated messages and uses nothing of our client, so that what is measured is the emulator.
+It speaks gRPC on generated messages without the package's client, so that it measures the emulator.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An emulator with many topics, in a process of its own, so that a benchmark measures the clients."""
+"""An emulator with many topics in its own process, so that a benchmark measures the clients."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 class Topics:
-    """What is asked of that process.
+    """Orders for that process.
 
-    :param keepalive_seconds: silence before the service says that it is there.
+    :param keepalive_seconds: silence before the service sends a keepalive.
     """
 
     def __init__(self, keepalive_seconds: float) -> None:
@@ -34,7 +34,7 @@ class Topics:
         return self._emulator.org.org_id
 
     def define(self, count: int) -> dict[str, str]:
-        """So many topics, and by each the replay id of its only event, after which there is nothing."""
+        """Define topics; return the replay id of the only event of each."""
         names = [f"Idle_{number}__e" for number in range(count)]
         topics = [self._emulator.define_event(name, {"Number__c": "Number"}) for name in names]
         return {

@@ -25,10 +25,10 @@ CAPACITY = "5000"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What the triggerer's processes take together.
+    """Resources of all processes of the triggerer.
 
-    :param memory: bytes; what processes share counts once.
-    :param cpu_seconds: since they were started.
+    :param memory: bytes; memory that processes share counts once.
+    :param cpu_seconds: CPU seconds since their start.
     """
 
     memory: int

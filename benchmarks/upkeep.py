@@ -1,9 +1,10 @@
-"""A year of five-minute batches, then upkeep: files and bytes against a table that was written compacted, and full scans of both.
+"""Files, bytes and full scans of a year of five-minute batches after upkeep.
 
-Most batches are written as files and committed in bulk (Delta `CONVERT`, Iceberg `add_files`), the last ones are landed. The peer is a table of the
-same rows, partitions and format that one Spark job writes. Scans read every column of every row, and tell whether both tables hold the same.
-
-`python -m benchmarks.upkeep 105120 iceberg` takes the whole year, in another format; `make bench-year` both formats. By default ten days.
+Most batches are written as files and committed in bulk (Delta `CONVERT`, Iceberg `add_files`), the
+last ones are landed. The peer is a compacted table of the same rows, partitions and format that one
+Spark job writes. Scans read every column of every row, and compare the content of both tables.
+`python -m benchmarks.upkeep 105120 iceberg` takes the whole year, in another format; `make
+bench-year` both formats. By default ten days.
 """
 
 from __future__ import annotations
@@ -103,7 +104,8 @@ def commit_in_bulk(tables: Tables, written: Path, staging: Staging) -> None:
     session, identifier = tables.opened(TABLE)
     catalog, namespace, table = identifier.replace("`", "").split(".")
     session.sql(
-        f"CALL {catalog}.system.add_files(table => '{namespace}.{table}', source_table => '`parquet`.`{written}`')"
+        f"CALL {catalog}.system.add_files(table => '{namespace}.{table}', "
+        f"source_table => '`parquet`.`{written}`')"
     )
 
 

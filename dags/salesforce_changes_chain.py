@@ -1,7 +1,8 @@
-"""All record changes into lake tables, one a record type, as a chain whose Spark task is Airflow's own.
+"""Land all record changes as a chain whose Spark task is Airflow's own.
 
-For when the Spark task must be yours to shape: fetch stages a batch, `SparkSubmitOperator` lands it, commit moves the
-position once the batch's receipt is there. A run without changes skips the chain.
+Use it to configure the Spark task yourself: a fetch stages a batch, `SparkSubmitOperator` lands it,
+and a commit moves the position once the batch's receipt exists. Each record type gets its own
+table. A run without changes skips the chain.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Record changes as they come: one run always waits, in the triggerer, and its end begins the next.
+"""Land record changes within a minute: one run always waits in the triggerer.
 
-For when changes should land within a minute, from one topic or a few. The waiting run holds no worker slot; when something comes, it
-fetches all that is pending. Three runs that fail in a row pause the DAG, since the next one would not wait either.
+Use it for one topic or a few. The waiting run holds no worker slot; when an event comes, it fetches
+all pending ones, and the next run starts. Three failed runs in a row pause the DAG, because the
+next one would not wait either.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ with DAG(
     land = SfEventsToSparkOperator(
         task_id="land_changes",
         topic=TOPIC,
-        # The other examples read these changes too, and each consumer lands an event once: a root of its own.
+        # The other examples land these changes too, so this DAG has its own folder.
         table=f"{LAKE}/changes_deferrable",
         idle_seconds=5,
         retries=2,

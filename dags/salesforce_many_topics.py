@@ -23,7 +23,7 @@ with DAG(
 ):
     SfEventsToSparkOperator.partial(
         task_id="land",
-        # The other examples read these topics too, and each consumer lands an event once: a root of its own.
+        # The other examples land these topics too, so this DAG has its own folder.
         table=f"{LAKE}/many_topics",
         idle_seconds=5,
         max_active_tis_per_dagrun=1,

@@ -1,8 +1,8 @@
-"""Orders as they come: the topic itself starts the runs, one for each burst.
+"""Land orders within seconds: events on the topic start the runs, one for each burst.
 
-For when a DAG should start within seconds, and nothing at all should run while nothing comes. The trigger waits in the triggerer; an
-event of the asset says that orders are pending for the consumer, which is this DAG. While a run is at work no other is started; what
-comes meanwhile gets the next one.
+Nothing runs while there are no events, except the trigger in the triggerer. An event of the asset
+says that orders are pending for the consumer, which is this DAG. While a run is at work no other is
+started; later events get the next run.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ with DAG(
     SfEventsToSparkOperator(
         task_id="land_orders",
         topic=TOPIC,
-        # The other examples read this topic too, and each consumer lands an event once: a root of its own.
+        # The other examples land this topic too, so this DAG has its own folder.
         table=f"{LAKE}/orders_event_driven",
         idle_seconds=1,
         retries=2,

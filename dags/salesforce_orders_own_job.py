@@ -1,7 +1,8 @@
-"""Orders from Salesforce through a Spark job of one's own: a template.
+"""Land orders through a custom Spark job: a template.
 
-The operator fetches and commits as ever; between the two it runs `jobs/sized_orders.py` instead of its own job, with the batch's manifest and
-the arguments below. The package travels along, so that the job can `read_batch` and `write_receipt`.
+The operator fetches and commits as usual; between the two it runs `jobs/sized_orders.py` instead of
+its own job, with the batch's manifest and the arguments below. The package is shipped with the job,
+for `read_batch` and `write_receipt`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Orders, once an hour, if there are any: a sensor waits, and an operator fetches, lands and commits.
+"""Land orders once an hour if there are any: a sensor waits, then an operator lands them.
 
-For a schedule of your own whose run should begin only when there is something to do. Between two looks the sensor gives its worker
-slot back. An hour without orders is skipped, and what came too late for one run is there for the next.
+Use it for a schedule whose run should begin only when there are events. Between two pokes the
+sensor releases its worker slot. An hour without orders is skipped, and later orders are there for
+the next run.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ with DAG(
     land = SfEventsToSparkOperator(
         task_id="land_orders",
         topic=TOPIC,
-        # The other examples read this topic too, and each consumer lands an event once: a root of its own.
+        # The other examples land this topic too, so this DAG has its own folder.
         table=f"{LAKE}/orders_sensor",
         idle_seconds=5,
     )

@@ -1,6 +1,7 @@
-"""Orders that another system took, onto Salesforce's event bus: one task returns them, the next publishes them.
+"""Publish orders of another system: one task returns them, the next publishes them.
 
-A retry sends what is not published yet. What a lost answer has made it send twice has one id, by which a consumer drops the repetition; `salesforce_orders` does.
+A retry sends only what is not published yet. An event that is sent twice after a lost answer keeps
+its id, by which a consumer drops the duplicate; `salesforce_orders` does.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from airflow_provider_sfevents.operators.publish import SfEventsPublishOperator
 
 @task
 def web_shop() -> list[dict[str, Any]]:
-    """Stands in for the query or the API that gives the records: field names of the event, with values."""
+    """Return records, as a query or an API would: field names of the event, with values."""
     taken_at = datetime(2026, 1, 31, 12, 30, tzinfo=UTC)
     return [
         {

@@ -1,7 +1,7 @@
-"""Accounts, contacts and opportunities as they are: tables that follow the org, change by change.
+"""Keep current-state tables of accounts, contacts and opportunities.
 
-Every run lands the change events since the last one in a log of their own, and applies them to one table for each object. A new table is filled
-by `salesforce_records_snapshot`; see docs/how-to/follow-an-org.md, step by step.
+Every run lands the new change events in an event table, and applies them to one table for each
+object. `salesforce_records_snapshot` fills a new table; docs/how-to/follow-an-org.md has the steps.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from airflow.sdk import DAG
 from airflow_provider_sfevents.operators.sfevents import SfEventsToSparkOperator
 
 LAKE = os.environ.get("SFEVENTS_LAKE", str(Path.home() / "sfevents_lake"))
-# Paths of Delta's jars, with commas between them. Without, Spark fetches them from Maven Central at the first run.
+# Paths of Delta's jars, separated by commas. Without them, Spark downloads the jars from Maven
+# Central in the first run.
 JARS = os.environ.get("SFEVENTS_LAKE_JARS")
 
 with DAG(

@@ -1,7 +1,8 @@
-"""Upkeep of the tables of `salesforce_records`, once a day: small files are compacted, old versions expire, unneeded files are removed.
+"""Maintain the tables of `salesforce_records` once a day.
 
-A run that is started by hand with `dry_run` reports what it would do and save, in its log and its result, and changes nothing. It may run beside the
-DAGs that write the tables.
+Small files are compacted, old versions expire, and unneeded files are removed. A run that is
+started by hand with `dry_run` reports in its log and its result what it would do and save, and
+changes nothing. It may run beside the DAGs that write the tables.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from airflow.sdk import DAG, Param
 from airflow_provider_sfevents.operators.maintain import SfEventsMaintainOperator
 
 LAKE = os.environ.get("SFEVENTS_LAKE", str(Path.home() / "sfevents_lake"))
-# Paths of Delta's jars, with commas between them. Without, Spark fetches them from Maven Central at the first run.
+# Paths of Delta's jars, separated by commas. Without them, Spark downloads the jars from Maven
+# Central in the first run.
 JARS = os.environ.get("SFEVENTS_LAKE_JARS")
 
 with DAG(

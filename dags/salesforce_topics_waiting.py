@@ -1,7 +1,8 @@
-"""Many topics, each waited for on its own: a mapped group of sensor and operator.
+"""Wait for each of many topics: a mapped group of sensor and operator.
 
-For a list of topics that are quiet most of the time: each lands as soon as it has something, whatever the others do. A topic without
-events within the hour is skipped, and its waiting holds no worker slot.
+Use it for topics that are quiet most of the time: each lands as soon as it has an event,
+independently of the others. A topic without events within the hour is skipped, and its wait holds
+no worker slot.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def each(topic: str) -> None:
     land = SfEventsToSparkOperator(
         task_id="land",
         topic=topic,
-        # The other examples read these topics too, and each consumer lands an event once: a root of its own.
+        # The other examples land these topics too, so this DAG has its own folder.
         table=f"{LAKE}/topics_waiting",
         idle_seconds=5,
         max_active_tis_per_dagrun=1,

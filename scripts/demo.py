@@ -1,8 +1,8 @@
-"""`make demo`: events from an emulated Salesforce org, through Airflow and Spark, into tables; then only what came since.
+"""`make demo`: events of an emulated Salesforce org into tables, then only the new events.
 
-Everything lives in `.demo/` (the environment variable DEMO_FOLDER names another folder). A further call goes on from the
-stored position; `make clean` makes it begin anew. Exits with 1 when something failed, or when what landed is not what was
-published.
+They pass through Airflow and Spark. Everything is in `.demo/` (the environment variable DEMO_FOLDER
+names another folder). A further call continues at the stored position; `make clean` deletes it. The
+exit code is 1 when a step failed, or when the landed events are not the published ones.
 """
 
 from __future__ import annotations
@@ -108,7 +108,8 @@ class Demo:
         began = time.monotonic()
         screen, airflow = self._screen, self._airflow
         screen.say(
-            f"An emulated Salesforce, Airflow {_version('apache-airflow')} and Spark {_version('pyspark')} on the Java in "
+            f"An emulated Salesforce, Airflow {_version('apache-airflow')} and Spark "
+            f"{_version('pyspark')} on the Java in "
             f"{airflow.environment['JAVA_HOME']}."
         )
         screen.heading("Set up")
@@ -178,7 +179,7 @@ class Demo:
         self._unfinished.unlink()
 
     def _finish_last(self) -> None:
-        """A run that was stopped has fetched, perhaps landed something; the next one takes that up, and its figures are its own."""
+        """Finish the batch of a stopped run first, so that the next run's figures are its own."""
         if self._unfinished.exists():
             self._screen.heading("The last demo was stopped in a run: first what that one left")
             self._dag(dag := self._unfinished.read_text(), f"{dag}-finish")
@@ -206,7 +207,7 @@ class Demo:
         self._screen.table([tuple(SHOWN.values()), *rows])
 
     def _account_for(self, published: Mapping[str, int]) -> None:
-        """Show where each event is that was ever published: in a table, or on the bus, where no DAG of the demo reads its topic."""
+        """Show where each published event is: in a table, or on a topic that no demo DAG reads."""
         self._screen.heading("Every event that was published")
         lake = self._airflow.lake
         read = {name for route in (ORDERS_ROUTE, CHANGES_ROUTE) for name in route.tables}
@@ -229,7 +230,8 @@ class Demo:
             return 1
         place = self._airflow.place
         self._screen.say(
-            f"\nEvery event of the topics that a DAG here reads landed once and was delivered once. {seconds:.0f} s in all.\n"
+            "\nEvery event of the topics that a DAG here reads landed once and was delivered "
+            f"once. {seconds:.0f} s in all.\n"
         )
         self._screen.table(
             [

@@ -1,4 +1,4 @@
-"""What landed and how far the position came, read the way anybody could: Parquet files, and Airflow's Variable."""
+"""Read the demo's result as a user could: Parquet files, and Airflow's Variable."""
 
 from __future__ import annotations
 
@@ -53,9 +53,10 @@ def newest(lake: Path, name: str, columns: list[str], most: int) -> list[tuple[A
 
 
 def position(database: Path, consumer: str, topic: str) -> Position | None:
-    """Where a consumer stands, from its Airflow Variable; None before its first batch.
+    """Read a consumer's position from its Airflow Variable; None before its first batch.
 
-    Read from the file, which the demo keeps unencrypted: `airflow variables get` would take five seconds.
+    It is read from the database file, which the demo keeps unencrypted, because `airflow variables
+    get` would take five seconds.
     """
     key = variable_key(consumer, topic)
     with contextlib.closing(sqlite3.connect(database)) as opened:

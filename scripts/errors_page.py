@@ -1,4 +1,7 @@
-"""Makes docs/reference/errors.md from the tables that the client itself goes by: `python -m scripts.errors_page`."""
+"""Make docs/reference/errors.md from the client's own tables.
+
+Run it by `python -m scripts.errors_page`.
+"""
 
 from __future__ import annotations
 
@@ -84,7 +87,10 @@ def _codes() -> Iterable[str]:
 
 def _inside() -> Iterable[str]:
     yield "## Inside answers\n"
-    yield "These are no status of a call, and end no stream. Salesforce's text is shown as it comes; it\npublishes no list.\n"
+    yield (
+        "These are no status of a call, and end no stream. Salesforce's text is shown as it comes; "
+        "it\npublishes no list.\n"
+    )
     yield from _table(
         ("code", "what it means"), ((f"`{code}`", means) for code, means in INSIDE_ANSWERS)
     )
@@ -93,24 +99,39 @@ def _inside() -> Iterable[str]:
 
 def _without_code() -> Iterable[str]:
     yield "## Without a code\n"
-    yield "The network, a proxy, or another server answered. The text of gRPC decides first, then the status.\n"
+    yield (
+        "The network, a proxy, or another server answered. The text of gRPC decides first, then "
+        "the status.\n"
+    )
     found = [
         *((f"... {part} ...", meaning) for part, meaning in BY_DETAILS),
         *((f"`{status}`", meaning) for status, meaning in BY_STATUS.items()),
     ]
     rows = ((what, _acts(one.kind, one.remedy), RETRIED[one.kind]) for what, one in found)
     yield from _table(("message or status", "who acts, and how", "tried again"), rows)
-    yield "\nAny other status without a code counts as the network's: tried again, with growing pauses.\n"
+    yield (
+        "\nAny other status without a code counts as the network's: tried again, with growing "
+        "pauses.\n"
+    )
 
 
 def _logins() -> Iterable[str]:
     yield "## Logging in: OAuth\n"
-    yield "HTTP 400 with `error` and `error_description`. Not tried again: the connection, the app or the user\nhas to be changed.\n"
+    yield (
+        "HTTP 400 with `error` and `error_description`. Not tried again: the connection, the app "
+        "or the user\nhas to be changed.\n"
+    )
     rows = ((f"`{error}`", part, remedy) for error, part, remedy in oauth_errors.REMEDIES)
     yield from _table(("error", "description contains", "what to do"), rows)
-    yield "\nHTTP 403 with `Bad_OAuth_Token` from the userinfo endpoint: the session token was refused. Give a\nfresh one.\n"
+    yield (
+        "\nHTTP 403 with `Bad_OAuth_Token` from the userinfo endpoint: the session token was "
+        "refused. Give a\nfresh one.\n"
+    )
     yield "## Logging in: SOAP\n"
-    yield "HTTP 500 with a fault. See [logging in](../how-to/log-in.md#soap) on the end of this login.\n"
+    yield (
+        "HTTP 500 with a fault. See [logging in](../how-to/log-in.md#soap) on the end of this "
+        "login.\n"
+    )
     faults = (
         (
             f"`{one.code}`",

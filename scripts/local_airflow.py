@@ -1,4 +1,7 @@
-"""An Airflow on this machine for `make demo` and `make ui`: settings, database, connections. Kept out of anything else's way."""
+"""An Airflow for `make demo` and `make ui`: settings, database, connections.
+
+It is separate from any other Airflow of the machine.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,8 @@ class LocalAirflow:
             raise CannotRun(f"cannot write to {place}: {error.strerror}") from error
         if free < NEEDED_MEGABYTES:
             raise CannotRun(
-                f"only {free} MB are free in {place}; this needs {NEEDED_MEGABYTES} MB. Make room there"
+                f"only {free} MB are free in {place}; this needs {NEEDED_MEGABYTES} MB. Make room "
+                "there"
             )
         environment = _settings(place) | spark_environment() | dict(extra or {})
         return cls(place=place, environment=environment)
@@ -100,11 +104,12 @@ class LocalAirflow:
         given.unlink()
 
     def fetch_lake_jars(self) -> None:
-        """Fetch Delta's jars, once, for the DAGs that keep records, which take them from `SFEVENTS_LAKE_JARS`.
+        """Download Delta's jars once, for the DAGs that keep records.
 
-        Spark fetches them as it would for `packages`, but into this folder, so that no damaged copy in the user's own is in the way.
+        Those take them from `SFEVENTS_LAKE_JARS`. Spark downloads them as it would for `packages`,
+        but into this folder, so that a damaged copy in the user's own folder does no harm.
 
-        :raises CannotRun: Spark could not fetch them; these DAGs then try it again by themselves.
+        :raises CannotRun: Spark could not download them; these DAGs then try it by themselves.
         """
         jars = self.place / "jars" / DELTA.replace(":", "_")
         log = self.log("lake-jars")
@@ -126,7 +131,7 @@ class LocalAirflow:
 
 
 def spark_environment() -> dict[str, str]:
-    """What `spark-submit` needs of this machine: a Java that the locked Spark runs on, this Python, loopback.
+    """Environment of `spark-submit`: a Java for the locked Spark, this Python, loopback.
 
     :raises CannotRun: when there is no such Java.
     """
@@ -146,7 +151,10 @@ def spark_environment() -> dict[str, str]:
 
 
 def _settings(place: Path) -> dict[str, str]:
-    """Airflow by its environment: nothing of a user's own Airflow counts here, and nothing leaves this machine."""
+    """Airflow's settings as environment variables, in place of any settings of the user.
+
+    Nothing is sent from this machine.
+    """
     inherited = {
         name: value
         for name, value in os.environ.items()

@@ -1,4 +1,4 @@
-"""A Salesforce on this machine for `make demo` and `make ui`: the emulator as a process of its own, and what happens in it."""
+"""An emulated Salesforce for `make demo` and `make ui`, in its own process, and its events."""
 
 from __future__ import annotations
 
@@ -74,7 +74,10 @@ class LocalSalesforce:
         return found
 
     def go_on(self, count: int) -> list[SampleEvent]:
-        """Publish the next `count` events: platform events by `Publish` over gRPC, changes as the emulator's command makes them."""
+        """Publish the next `count` events of the story.
+
+        Platform events go by `Publish` over gRPC, changes by the emulator's command.
+        """
         so_far = int(self.told.read_text()) if self.told.exists() else 0
         happenings = chapter(so_far, count)
         for topic, events in groupby(
@@ -88,7 +91,7 @@ class LocalSalesforce:
         return happenings
 
     def delivered(self, topic: str) -> int:
-        """Events of a topic that were delivered, to whomever, since the emulator was started; what Salesforce bills."""
+        """Count deliveries on a topic since the start of the emulator, as Salesforce bills them."""
         [found] = [one for one in self.remote.get("topics")["topics"] if one["topic"] == topic]
         return int(found["delivered"])
 
@@ -150,5 +153,6 @@ def _wait_ready(process: subprocess.Popen[bytes], state: Path, log: Path) -> Emu
         time.sleep(0.05)
     why = "it did not answer" if process.poll() is None else what_went_wrong(log)[-1]
     raise CannotRun(
-        f"the emulated Salesforce did not start: {why.removeprefix('error: ')} (see {os.path.relpath(log)})"
+        f"the emulated Salesforce did not start: {why.removeprefix('error: ')} (see "
+        f"{os.path.relpath(log)})"
     )

@@ -1,9 +1,13 @@
-"""Processes that end with this one: each in a session of its own, so that Ctrl-C reaches them from here, once and in order.
+"""Processes that end with this one.
 
-1. SIGTERM and Ctrl-C are one request to stop: the first raises `KeyboardInterrupt`, and later ones do not cut the ending short. `make`
-   passes SIGTERM on to what it runs, so that a signal to its process group arrives twice.
-2. What is ended is every process that was started here and every process that these started, in whatever session: Airflow's tasks
-   and Spark's driver are in sessions of their own.
+Each is in its own session, so that Ctrl-C reaches it from here, once and in order.
+
+1. SIGTERM and Ctrl-C are one request to stop: the first raises `KeyboardInterrupt`, and later ones
+do not interrupt the ending. `make` passes SIGTERM on to its commands, so that a signal to its
+process group arrives twice.
+
+2. Every process that was started here is ended, with all its descendants in any session: Airflow's
+tasks and Spark's driver have their own sessions.
 """
 
 from __future__ import annotations
@@ -26,9 +30,10 @@ END_SECONDS = 5
 _LOOK_SECONDS = 0.1
 _STOPS = (signal.SIGINT, signal.SIGTERM)
 
-# An exception's own line in a traceback; a line of level error; what our Spark job says when it gives up.
+# The exception's line of a traceback; a line of level error; the last line of a failed Spark job.
 _TELLING = re.compile(
-    r"(?:\w+\.)*\w*(?:Error|Exception)\b: |.*\[(?:error|critical) *\] (?!Task failed with exc)|.*Not landed: |error: "
+    r"(?:\w+\.)*\w*(?:Error|Exception)\b: |.*\[(?:error|critical) *\] (?!Task failed with exc)"
+    r"|.*Not landed: |error: "
 )
 # Time and level before Airflow's lines; which logger said it, and from where, behind them.
 _AROUND = re.compile(r"^\S+Z \[\w+ *\] | \[[\w.]+\](?: \w+=\S+)* loc=.*$")
@@ -103,7 +108,7 @@ def start(
 def end(
     processes: Iterable[subprocess.Popen[bytes]], patience_seconds: float = END_SECONDS
 ) -> None:
-    """Ask all of them to end, and end what does not, and all that they have started; no signal cuts this short."""
+    """End all of them and their descendants, at last by SIGKILL; no signal interrupts this."""
     asked = list(processes)
     with deferred_signals():
         started = _started_by(asked)

@@ -1,4 +1,4 @@
-"""What the demo shows while it works: one line for each step, which moves on a terminal."""
+"""Progress of the demo: one line for each step, updated in place on a terminal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TURNS = "|/-\\"
 
 
 class Screen:
-    """Lines for a person; on a terminal a step's line shows that it lives, elsewhere a line comes every 15 s."""
+    """Lines of progress: animated on a terminal, elsewhere repeated every 15 s."""
 
     def __init__(self) -> None:
         self._terminal = sys.stdout.isatty()

@@ -1,6 +1,7 @@
-"""What happens in the emulated org: the emulator's sample as one story, told in chapters that go on where the last one ended.
+"""Events of the emulated org, as one story in chapters that continue each other.
 
-A story, since records have lives: an account is created once and then updated, a shipment belongs to an order.
+The emulator's sample as a story gives records lives: an account is created once and then updated,
+and a shipment belongs to an order.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _SEED = 2026
 
 
 def chapter(begin: int, count: int) -> list[SampleEvent]:
-    """What happens next, after the first `begin` things; always the same but for the times."""
+    """Events after the first `begin` ones; always the same except for the times."""
     listener = _Listener()
     publish_sample(listener, begin + count, seed=_SEED)
     return listener.waited[begin:]

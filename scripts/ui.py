@@ -1,7 +1,8 @@
-"""`make ui`: Airflow in the browser, with an emulated Salesforce org that keeps publishing events.
+"""`make ui`: Airflow in the browser, with an emulated Salesforce org that publishes events.
 
-Everything lives in `.ui/` (the environment variable UI_FOLDER names another folder) and is there again the next time: events, positions, tables, the DAGs you switched on. `PORT`
-chooses another port than 8080, `EVERY` how many seconds lie between events that are published; with 0 there are only your own.
+Everything is in `.ui/` (the environment variable UI_FOLDER names another folder) and is kept for
+the next call: events, positions, tables, unpaused DAGs. `PORT` sets another port than 8080, `EVERY`
+the seconds between two published events; with 0 the org publishes none by itself.
 """
 
 from __future__ import annotations
@@ -63,7 +64,8 @@ def _port() -> int:
             probe.bind(("127.0.0.1", port))
         except OSError as error:
             raise CannotRun(
-                f"port {port} cannot be had ({error.strerror}); choose another one: make ui PORT={port + 1}"
+                f"port {port} cannot be had ({error.strerror}); choose another one: make ui "
+                f"PORT={port + 1}"
             ) from error
     return port
 
@@ -130,8 +132,10 @@ def _what_is_where(airflow: LocalAirflow, salesforce: LocalSalesforce, url: str,
         f"  Salesforce    Pub/Sub API at {salesforce.endpoint}; {things}\n"
         f"  Tables        {airflow.lake}\n"
         f"  Logs          {airflow.place / 'logs'}\n"
-        "\nSwitch on salesforce_orders or press its trigger button; or switch on salesforce_orders_event_driven, which each order starts:\n"
-        f'  {_command("sfevents-emulator")} publish {ORDERS} \'{{"Order_Number__c": "A-1"}}\' --folder {_short(airflow.place / "salesforce")}\n'
+        "\nSwitch on salesforce_orders or press its trigger button; or switch on "
+        "salesforce_orders_event_driven, which each order starts:\n"
+        f'  {_command("sfevents-emulator")} publish {ORDERS} \'{{"Order_Number__c": "A-1"}}\' '
+        f"--folder {_short(airflow.place / 'salesforce')}\n"
         "Ctrl-C stops everything."
     )
 
@@ -149,7 +153,8 @@ def _warn_if_old(screen: Screen, airflow: LocalAirflow) -> None:
     used = airflow.place / "told"
     if used.exists() and time.time() - used.stat().st_mtime > TOO_OLD_SECONDS:
         screen.say(
-            "Last used more than 72 hours ago: the events of then have left the bus, and positions among them are refused, as "
+            "Last used more than 72 hours ago: the events of then have left the bus, and "
+            "positions among them are refused, as "
             "Salesforce would. `make clean` begins anew."
         )
 
@@ -163,7 +168,7 @@ def _server_settings(port: int) -> dict[str, str]:
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"http://localhost:{port}/execution/",
         "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
         "AIRFLOW__CORE__PARALLELISM": "2",
-        # A watcher begins when its DAG's file is parsed for the first time after the DAG was switched on.
+        # A watcher starts when its DAG's file is first parsed after the DAG was switched on.
         "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "10",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
         # Else two fixed ports, which another Airflow on this machine may have.
@@ -231,9 +236,9 @@ def _check_alive(processes: dict[str, subprocess.Popen[bytes]], airflow: LocalAi
 def _keep_alive(
     processes: dict[str, subprocess.Popen[bytes]], airflow: LocalAirflow, screen: Screen
 ) -> None:
-    """Start what somebody has killed again, as a deployment would.
+    """Restart services that were killed, as a deployment would.
 
-    :raises CannotRun: for what ended by itself; it would do so again.
+    :raises CannotRun: for a service that ended by itself, because it would end again.
     """
     for name, process in processes.items():
         if process.poll() == -signal.SIGKILL:

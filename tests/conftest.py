@@ -26,7 +26,7 @@ atexit.register(shutil.rmtree, _HOME, ignore_errors=True)
 
 
 def _isolate() -> None:
-    """Airflow reads its settings from the environment when it is first imported; a developer's own must not count."""
+    """Remove the developer's own Airflow settings before Airflow is first imported."""
     from tests.harness import classes
 
     for name in [name for name in os.environ if name.startswith("AIRFLOW_")]:
@@ -54,7 +54,7 @@ settings.load_profile("sfevents")
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Lanes:
-    """Who hands out tests where several processes run them."""
+    """Return the scheduler that distributes tests over several processes."""
     from tests.harness.lanes import Lanes
 
     return Lanes(config, log)
@@ -89,7 +89,7 @@ def repository() -> Path:
 
 @pytest.fixture(scope="session")
 def airflow_db() -> None:
-    """Airflow's database for tests that use it within this process; `airflow_home` is for whole commands."""
+    """Airflow's database for tests in this process; `airflow_home` is for whole commands."""
     from airflow.utils.db import initdb
 
     (_HOME / "dags").mkdir(exist_ok=True)
@@ -98,7 +98,7 @@ def airflow_db() -> None:
 
 @pytest.fixture(scope="session")
 def spark_environment() -> dict[str, str]:
-    """Environment variables that a `spark-submit` needs on this machine: Java, this Python, loopback."""
+    """Environment variables of `spark-submit` on this machine: Java, this Python, loopback."""
     from tests.harness.spark import environment
 
     return environment()
@@ -106,7 +106,10 @@ def spark_environment() -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def airflow_database_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A fresh Airflow database, made once for all processes that run tests; every `airflow_home` begins with a copy."""
+    """A fresh Airflow database, made once for all test processes.
+
+    Every `airflow_home` begins with a copy of it.
+    """
     from tests.harness.airflow_home import make_database
 
     own = tmp_path_factory.getbasetemp()
@@ -131,7 +134,7 @@ def airflow_home(tmp_path: Path, airflow_database_file: Path) -> Iterator[Airflo
 
 @pytest.fixture
 def airflow_with_spark(airflow_home: AirflowHome, spark_environment: dict[str, str]) -> AirflowHome:
-    """The same with what `spark-submit` needs, and with the connection `spark_default` on `local[2]`."""
+    """An `airflow_home` with Spark's environment and `spark_default` on `local[2]`."""
     airflow_home.environment.update(spark_environment)
     airflow_home.connect("spark_default", {"conn_type": "spark", "host": "local[2]"})
     return airflow_home

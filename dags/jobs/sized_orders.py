@@ -1,7 +1,8 @@
-"""A Spark job of one's own on a staged batch, started by `salesforce_orders_own_job.py`: reads orders, adds a column, says what has landed.
+"""A custom Spark job on a staged batch, started by `salesforce_orders_own_job.py`.
 
-What such a job has to do: write each event of the batch once, make it no difference how often it runs, and write the receipt last. Until
-the receipt is there the position does not move, and the next try runs the job again.
+It reads orders, adds a column, and reports what has landed. A custom job must write each event of
+the batch once, be repeatable, and write the receipt last. Until the receipt exists the position
+does not move, and the next try runs the job again.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ LARGE = 1000.0
 
 
 def sized(orders: DataFrame) -> DataFrame:
-    """What the job is about: orders with a word for their size."""
+    """Add a column with the size of each order."""
     from pyspark.sql import functions as F  # noqa: N812
 
     size = F.when(F.col("Amount__c") >= LARGE, "large").otherwise("small")
@@ -25,7 +26,7 @@ def sized(orders: DataFrame) -> DataFrame:
 
 
 def run(spark: SparkSession, manifest: str, table: str) -> None:
-    """Write the orders of a batch to one table and what does not decode to another; then the receipt.
+    """Write the orders of a batch to one table and undecodable events to another, then the receipt.
 
     :param table: URL of the folder with the tables.
     """
@@ -47,9 +48,10 @@ def run(spark: SparkSession, manifest: str, table: str) -> None:
 
 
 def replace(rows: DataFrame, table: str, batch_id: str) -> int:
-    """Put rows in the place of those that an earlier try wrote of the same batch, and count them.
+    """Replace the rows that an earlier try wrote of the same batch, and count the new ones.
 
-    Here a batch has a folder of its own. In a table of Delta or Iceberg: delete by `batch_id` and append, or one MERGE.
+    Here each batch has a folder. In a Delta or Iceberg table: delete by `batch_id` and append, or
+    use one MERGE.
     """
     rows.drop("batch_id").write.mode("overwrite").parquet(f"{table}/batch_id={batch_id}")
     return int(rows.count())

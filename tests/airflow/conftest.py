@@ -1,4 +1,7 @@
-"""A whole deployment: Airflow's own services and an emulated Salesforce, each a process, and a stand-in for Spark."""
+"""A whole deployment: Airflow's services, an emulated Salesforce, and a stand-in for Spark.
+
+Each of them is a process.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +82,7 @@ class Deployment:
 
     @contextmanager
     def holding(self, step: str) -> Iterator[Callable[[], int]]:
-        """Hold tasks that reach a step of the package, until the block ends; tells how many are held."""
+        """Hold tasks that reach a step of the package until the block ends; yield their count."""
         hold, held = self.folder / "hold" / step, self.folder / "held" / step
         held.mkdir(parents=True)
         hold.parent.mkdir(exist_ok=True)
@@ -211,7 +214,7 @@ def _salesforce(folder: Path, environment: dict[str, str]) -> Iterator[Remote]:
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Where a test failed, show the last words of the services it used."""
+    """Show the end of each service's log after a failed test."""
     report = yield
     here = getattr(item, "funcargs", {}).get("here")
     if report.failed and isinstance(here, Deployment):

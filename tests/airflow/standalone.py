@@ -1,4 +1,7 @@
-"""The master of a Spark standalone cluster as Airflow sees it; its drivers are started by `definitions/cluster/spark-submit`."""
+"""A stand-in for the REST API of a Spark standalone master.
+
+`definitions/cluster/spark-submit` starts its drivers.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +67,7 @@ def spark_master(folder: Path) -> Iterator[int]:
 
 
 def driver_state(folder: Path, driver: str) -> str:
-    """What the master says of a driver."""
+    """State of a driver as the master reports it."""
     ended = folder / f"{driver}.ended"
     if not ended.exists():
         return "RUNNING"

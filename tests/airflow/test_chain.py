@@ -1,4 +1,4 @@
-"""A chain of fetch, Spark task and commit, of which somebody clears a part, or says that it went well."""
+"""A chain of fetch, Spark task and commit, partly cleared or marked as success."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ pytestmark = [pytest.mark.airflow, pytest.mark.full, pytest.mark.timeout(900)]
 
 @pytest.mark.parametrize("task", ["spark", "commit"])
 def test_one_task_of_the_chain_cleared(here: Deployment, task: str) -> None:
-    """The Spark task lands its batch again, the commit finds it committed: position and table stay, and live events are left alone."""
+    """A cleared Spark task lands its batch again, and position and table stay as they are.
+
+    The commit finds the batch committed already, and live events stay on the bus.
+    """
     topic = here.topic(f"Cleared{task.title()}")
     topic.publish(3)
     old = here.land("chain", topic)
@@ -31,7 +34,7 @@ def test_one_task_of_the_chain_cleared(here: Deployment, task: str) -> None:
 
 
 def test_an_old_chain_cleared_whole(here: Deployment) -> None:
-    """Fetch gives the run its own batch again, which is landed again and leaves the position alone."""
+    """A cleared chain lands its own batch again, and leaves the position alone."""
     topic = here.topic("ClearedChain")
     topic.publish(3)
     old = here.land("chain", topic)
@@ -46,7 +49,10 @@ def test_an_old_chain_cleared_whole(here: Deployment) -> None:
 
 
 def test_a_spark_task_marked_success_moves_nothing(here: Deployment) -> None:
-    """Somebody ends the Spark task by marking it success: there is no receipt, so the commit refuses, and the next run lands the batch."""
+    """A Spark task marked as success leaves no receipt, so the commit refuses.
+
+    The next run lands the batch.
+    """
     topic = here.topic("Marked")
     topic.publish(3)
     topic.order("hang")

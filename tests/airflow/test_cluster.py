@@ -1,4 +1,7 @@
-"""Resumable Spark jobs: in cluster mode the driver outlives the task, and Airflow keeps its id for the next try."""
+"""Resumable Spark jobs: in cluster mode the driver outlives the task.
+
+Airflow keeps the driver's id for the next try.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ DAG = "on_cluster"
 
 
 def test_a_retry_goes_on_with_the_driver_of_its_batch(here: Deployment) -> None:
-    """The task is killed while the driver works: the next try waits for that driver and submits none."""
+    """A task that is killed while its driver works is retried without a second driver."""
     topic = here.topic("Reconnect")
     topic.publish(3)
     topic.order("hang")
@@ -36,7 +39,7 @@ def test_a_retry_goes_on_with_the_driver_of_its_batch(here: Deployment) -> None:
 
 
 def test_a_driver_kept_for_one_batch_does_not_count_for_another(here: Deployment) -> None:
-    """The task's first try worked on a batch that another run has landed since: its retry submits a driver for the batch after it."""
+    """A retry submits a new driver if another run has landed the batch of the first try."""
     topic = here.topic("OtherBatch")
     topic.publish(3)
     topic.order("fail", "fail", "hang")

@@ -1,4 +1,4 @@
-"""Tasks that are ended: by Airflow's timeout, or by somebody who marks them failed. Neither a stream nor a job outlives them."""
+"""Tasks that Airflow's timeout or a user ends: no stream and no job outlives them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.airflow, pytest.mark.full, pytest.mark.timeout(900)]
 
 
 def test_a_fetch_ends_in_time_to_land(here: Deployment) -> None:
-    """While events are awaited, half of a short `execution_timeout` ends the fetch; the rest is for landing."""
+    """A fetch ends after half of a short `execution_timeout`; the rest is for landing."""
     topic = here.topic("TimeoutStream")
     topic.publish(4)
     here.run("waiting_not_long", topic).wait("success")
@@ -27,7 +27,7 @@ def test_a_fetch_ends_in_time_to_land(here: Deployment) -> None:
 
 
 def test_a_timeout_while_spark_works_ends_the_job(here: Deployment) -> None:
-    """`execution_timeout` passes while the job runs: no process of it is left, and the next run lands the batch."""
+    """A timeout while the job runs leaves no process of it, and the next run lands the batch."""
     topic = here.topic("TimeoutSpark")
     topic.publish(4)
     topic.order("hang")
@@ -37,7 +37,10 @@ def test_a_timeout_while_spark_works_ends_the_job(here: Deployment) -> None:
 
 
 def test_marked_failed_in_mid_stream(here: Deployment) -> None:
-    """A user marks the fetching task failed: the stream is closed, what came is kept, and the next run pays for the new events only."""
+    """A fetch that is marked failed closes its stream and keeps the received events.
+
+    The next run pays for the new events only.
+    """
     topic = here.topic("UserStream")
     topic.publish(4)
     run = here.run("waiting", topic)
@@ -50,7 +53,10 @@ def test_marked_failed_in_mid_stream(here: Deployment) -> None:
 
 
 def test_marked_failed_while_spark_works(here: Deployment) -> None:
-    """A user marks the task failed while its job runs: no process of it is left, and the next run lands the batch."""
+    """A task marked failed while its job runs leaves no process of it.
+
+    The next run lands the batch.
+    """
     topic = here.topic("UserSpark")
     topic.publish(4)
     topic.order("hang")

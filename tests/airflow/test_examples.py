@@ -1,4 +1,7 @@
-"""The DAGs of `dags/` that wait, as a user takes them: the file is put into the DAGs folder, the DAG is switched on, something happens."""
+"""The DAGs of `dags/` that wait, in a deployment as a user sets them up.
+
+The file is put into the DAGs folder, the DAG is unpaused, and events are published.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ import pyarrow.dataset as ds
 import pytest
 
 from tests.airflow.conftest import Topic
-from tests.airflow.watches import listening, nobody_watches, run_of, subscriptions
+from tests.airflow.watches import listening, run_of, subscriptions, wait_unwatched
 from tests.harness.airflow_runs import wait_until
 
 if TYPE_CHECKING:
@@ -38,7 +41,7 @@ class Example:
 
     @contextmanager
     def on(self, dag_id: str) -> Iterator[None]:
-        """The DAG is there and switched on for the length of a block; a run that is at work then is marked failed."""
+        """Unpause the DAG for a block, and mark a run that is still at work as failed."""
         airflow = self._here.airflow
         airflow.add_dag(self._folder / f"{dag_id}.py", dag_id)
         with self._here.switched_on(dag_id):
@@ -50,7 +53,10 @@ class Example:
 
 @pytest.mark.spark
 def test_one_event_from_the_command_line_starts_one_run(here: Deployment, example: Example) -> None:
-    """Event-driven, with Spark itself: one run for the event, whose row lands, though the triggerer is killed meanwhile; then it hears the next."""
+    """One event starts one run, whose row lands, although the triggerer is killed meanwhile.
+
+    The next event starts the next run.
+    """
     orders = _topic(here, "/event/Order__e")
     dag_id = "salesforce_orders_event_driven"
     with example.on(dag_id):
@@ -63,7 +69,9 @@ def test_one_event_from_the_command_line_starts_one_run(here: Deployment, exampl
         _publish_by_command(here, orders.name, {"Order_Number__c": "A-2"})
         run_of(here, dag_id, 2).wait("success")
         assert len(here.airflow.all_runs(dag_id)) == 2
-    nobody_watches(here, dag_id)  # else the next test's orders were delivered to this DAG, too
+    wait_unwatched(
+        here, dag_id
+    )  # otherwise the next test's orders would be delivered to this DAG, too
     subscriptions(orders, 0)
     table = ds.dataset(here.folder / "lake/orders_event_driven/Order__e", partitioning="hive")
     assert sorted(table.to_table()["Order_Number__c"].to_pylist()) == ["A-1", "A-2"]
@@ -73,7 +81,7 @@ def test_one_event_from_the_command_line_starts_one_run(here: Deployment, exampl
 def test_a_schedule_whose_run_begins_when_there_is_something(
     here: Deployment, example: Example
 ) -> None:
-    """Schedule, sensor, operator: the hour's run lands what is there, each event delivered once to it."""
+    """The hourly run lands the pending events, each of them delivered once."""
     orders = _topic(here, "/event/Order__e")
     dag_id = "salesforce_orders_sensor"
     before = orders.deliveries()
@@ -87,7 +95,7 @@ def test_a_schedule_whose_run_begins_when_there_is_something(
 
 
 def test_a_run_that_always_waits(here: Deployment, example: Example) -> None:
-    """Deferrable and continuous: the run's wait ends with the first change, and the next run waits for the second."""
+    """The wait of a continuous run ends with a change, and the next run waits for the next."""
     changes = _topic(here, "/data/ChangeEvents")
     dag_id = "salesforce_changes_deferrable"
     with example.on(dag_id):
@@ -127,7 +135,7 @@ def _topic(here: Deployment, name: str) -> Topic:
 
 
 def _publish_by_command(here: Deployment, topic: str, event: dict[str, str]) -> None:
-    """As somebody at a terminal does."""
+    """Publish by the emulator's command line."""
     command = [sys.executable, "-m", "airflow_provider_sfevents.emulator", "publish", topic]
     command += [json.dumps(event), "--state", str(here.folder / "emulator.json")]
     subprocess.run(command, check=True, timeout=60)

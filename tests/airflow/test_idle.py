@@ -1,4 +1,4 @@
-"""Waiting while nothing comes: it leaves nothing, and grows nothing, however many keepalives pass."""
+"""Waits on a silent topic leave nothing and grow nothing, however many keepalives pass."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ CHANGING = frozenset({"log", "dag_priority_parsing_request"})
 
 
 def test_silence_leaves_nothing(here: Deployment) -> None:
-    """A watcher and a deferred sensor, for many keepalives: no file, no row and no memory more, one subscription each, and then they hear."""
+    """Many keepalives add no file, no row and no memory, and need one subscription each.
+
+    The watcher and the deferred sensor then receive the next event.
+    """
     awaited, watched = here.topic("Silent"), here.watched("idle")
     with here.switched_on("watched_idle"):
         run = here.run("deferring", awaited)
@@ -66,13 +69,13 @@ def _unfinished(here: Deployment) -> int:
 
 
 def _rows(here: Deployment) -> dict[str, int]:
-    """How many rows each of Airflow's tables has."""
+    """Number of rows of each of Airflow's tables."""
     home = here.airflow.home
     tables = {
         name for (name,) in home._query("SELECT name FROM sqlite_master WHERE type = 'table'")
     }
     return {
-        name: int(home._query(f'SELECT count(*) FROM "{name}"')[0][0])  # noqa: S608 - names of the database itself
+        name: int(home._query(f'SELECT count(*) FROM "{name}"')[0][0])  # noqa: S608
         for name in tables - CHANGING
     }
 

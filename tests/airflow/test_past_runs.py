@@ -1,4 +1,4 @@
-"""Runs of the past: cleared, backfilled, deleted. They land their own batch again or are refused; live events are not theirs."""
+"""Past runs that are cleared, backfilled or deleted: they land their own batch or are refused."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.airflow, pytest.mark.full, pytest.mark.timeout(900)]
 
 
 def test_the_newest_run_cleared(here: Deployment) -> None:
-    """Its own batch is landed again, and the events that came since are left for the next run."""
+    """A cleared run lands its own batch again, and the position stays at the latest batch."""
     topic = here.topic("ClearNewest")
     [run] = _runs(here, "landing", topic, 3)
     _clear(topic, run, of="landing")
@@ -25,7 +25,7 @@ def test_the_newest_run_cleared(here: Deployment) -> None:
 
 
 def test_an_old_run_cleared(here: Deployment) -> None:
-    """Its own batch is landed again although others have landed since; the position stays where these have brought it."""
+    """A cleared run lands its own batch again, and the position stays at the latest batch."""
     topic = here.topic("ClearOld")
     oldest, _, _ = _runs(here, "landing", topic, 3, 2, 4)
     _clear(topic, oldest, of="landing")
@@ -44,7 +44,7 @@ def test_a_cleared_run_whose_batch_was_swept(here: Deployment) -> None:
 
 
 def test_a_cleared_run_that_had_found_nothing(here: Deployment) -> None:
-    """A run that was skipped has no batch: cleared after others have landed, it is refused and eats no live event."""
+    """A skipped run has no batch, so clearing it later is refused and consumes no live event."""
     topic = here.topic("ClearEmpty")
     empty = here.land("landing", topic)
     assert empty.tasks() == {"land": "skipped"}
@@ -86,7 +86,10 @@ class Backfill:
 
 @pytest.fixture(scope="module")
 def backfills(here: Deployment) -> dict[str, Backfill]:
-    """Six days of a DAG that ran on four of them and keeps two batches; two days of one that never ran. Events wait on both topics."""
+    """Backfill six days of a DAG that ran on four, and two days of a DAG that never ran.
+
+    The first DAG keeps two batches, and events wait on both topics.
+    """
     topics = {"daily": here.topic("Backfilled"), "never_ran": here.topic("NeverRan")}
     for day in (10, 11, 12, 13):
         topics["daily"].publish(2)
@@ -111,7 +114,7 @@ def backfills(here: Deployment) -> dict[str, Backfill]:
 
 
 def test_a_backfill_lands_what_is_kept(backfills: dict[str, Backfill]) -> None:
-    """Intervals whose batch is kept land it again, and that is all; swept ones, and such as never ran, are refused; live events stay."""
+    """A backfill lands kept batches again, refuses all other intervals, and takes no live event."""
     seen = backfills["daily"]
     assert seen.succeeded() == [12, 13], seen.logs()
     assert seen.topic.landings() == [*seen.landings, *seen.landings[-2:]]
@@ -122,7 +125,7 @@ def test_a_backfill_lands_what_is_kept(backfills: dict[str, Backfill]) -> None:
 def test_a_backfill_before_the_first_run_is_refused(
     here: Deployment, backfills: dict[str, Backfill]
 ) -> None:
-    """There is nothing to land again, so nothing is delivered; the first live run then begins as ever."""
+    """A backfill before the first run is refused, and the first run is unaffected."""
     seen = backfills["never_ran"]
     assert seen.succeeded() == [], seen.logs()
     assert _what_stands(seen.topic, "never_ran") == seen.before

@@ -1,4 +1,4 @@
-"""What Airflow does by itself when something dies: retries, after the job, the task's process, its supervisor."""
+"""Airflow's own retries, after a death of the job, the task's process or its supervisor."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.airflow, pytest.mark.full, pytest.mark.timeout(900)]
 
 
 def test_a_retry_reuses_what_the_first_try_staged(here: Deployment) -> None:
-    """The Spark job fails twice: each retry lands the very batch that is staged, and nothing is delivered again."""
+    """Each retry after a failed job lands the batch that is staged, without a delivery."""
     topic = here.topic("Failing")
     topic.publish(5)
     topic.order("fail", "fail")
@@ -29,7 +29,7 @@ def test_a_retry_reuses_what_the_first_try_staged(here: Deployment) -> None:
 
 
 def test_a_killed_task_is_tried_again_beside_its_living_job(here: Deployment) -> None:
-    """The task's process is killed while its job runs on: the next try lands the batch, and so does the twin, yet it is there once."""
+    """A retry beside the living job of a killed task lands the batch, whose rows are there once."""
     topic = here.topic("Killed")
     topic.publish(5)
     topic.order("hang")
@@ -48,7 +48,10 @@ def test_a_killed_task_is_tried_again_beside_its_living_job(here: Deployment) ->
 
 
 def test_a_retry_gives_way_to_a_first_try_that_still_runs(here: Deployment) -> None:
-    """The supervisor is killed and Airflow takes the task for dead, which it is not: the retry names the holder, is rescheduled, and spends nothing."""
+    """A retry gives way to a first try that outlived its supervisor, and spends nothing.
+
+    It names the lease holder and is rescheduled.
+    """
     topic = here.topic("Unwatched")
     topic.publish(5)
     with here.holding("spark-next") as held:
@@ -67,7 +70,7 @@ def test_a_retry_gives_way_to_a_first_try_that_still_runs(here: Deployment) -> N
 
 
 def test_a_task_killed_in_mid_stream_goes_on_after_what_it_had_closed(here: Deployment) -> None:
-    """The task's process is killed before the manifest: the bus is left no stream, and the next runs land all."""
+    """A task killed before its manifest leaves no stream, and the next runs land all events."""
     topic = here.topic("Midstream")
     topic.publish(5)
     run = here.run("waiting", topic)
@@ -81,6 +84,6 @@ def test_a_task_killed_in_mid_stream_goes_on_after_what_it_had_closed(here: Depl
     while topic.landed("waiting") != topic.published:
         here.land("waiting", topic, until=SOON)
         runs += 1
-        # What is staged; then one event, since the time `SOON` is past; then what came with that one.
+        # First the staged events; then one event, because `SOON` has passed; then the rest.
         assert runs <= 3, topic.landed("waiting")
     assert topic.deliveries() <= 5 + 7  # what was in no closed file is delivered again

@@ -1,4 +1,4 @@
-"""Spark itself under Airflow's scheduler: its JVM ended with its task, and its JVM that outlives it."""
+"""Spark under Airflow's scheduler: a JVM that ends with its task, and one that outlives it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ DAG = "with_spark"
 
 
 def test_marked_failed_while_the_jvm_runs(here: Deployment) -> None:
-    """A user marks the task failed while Spark is at it: the JVM is gone, nothing was moved, and the next run lands the batch."""
+    """A task marked failed while Spark runs leaves no JVM and moves nothing.
+
+    The next run lands the batch.
+    """
     topic = here.topic("Jvm")
     topic.publish(20)
     run = here.run(DAG, topic)
@@ -39,7 +42,7 @@ def test_marked_failed_while_the_jvm_runs(here: Deployment) -> None:
 
 
 def test_a_killed_task_whose_jvm_lives_on(here: Deployment) -> None:
-    """The task's process is killed and its JVM goes on landing: the next try lands the same batch beside it, and every row is there once."""
+    """A retry beside the living JVM of a killed task lands the batch, each row once."""
     topic = here.topic("Twin")
     topic.publish(20)
     run = here.run(DAG, topic)

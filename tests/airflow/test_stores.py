@@ -25,7 +25,10 @@ def topic(here: Deployment) -> Topic:
 
 
 def test_every_store_through_runs_retries_and_a_clear(here: Deployment, topic: Topic) -> None:
-    """A run, a run whose job fails at first, a run cleared: in every store the position is where the last batch ended, and nothing came twice."""
+    """In every store, the position is at the last batch's end after a run, a retry and a clear.
+
+    No event is delivered twice.
+    """
     topic.publish(3)
     first = _run(here, topic)
     topic.publish(2)
@@ -44,7 +47,10 @@ def test_every_store_through_runs_retries_and_a_clear(here: Deployment, topic: T
 
 
 def test_the_api_gone_before_the_position_is_read(here: Deployment, topic: Topic) -> None:
-    """It does not look like a first run: the try ends without a delivery, and the next one goes on after the position."""
+    """A try that cannot read the position ends without a delivery, and the next one continues.
+
+    The missing answer is not taken for a first run.
+    """
     topic.publish(2)
     before = topic.deliveries()
     run = here.airflow.trigger("stores", {})
@@ -64,7 +70,10 @@ def test_the_api_gone_before_the_position_is_read(here: Deployment, topic: Topic
 
 
 def test_the_api_gone_before_the_position_is_written(here: Deployment, topic: Topic) -> None:
-    """It does not look written: the try fails after landing, the next one moves the position and lands nothing again."""
+    """A try that cannot write the position fails after landing.
+
+    The next one moves the position and lands nothing again.
+    """
     topic.publish(2)
     landed = len(topic.landings())
     run = here.airflow.trigger("stores", {})

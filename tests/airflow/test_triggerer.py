@@ -1,4 +1,4 @@
-"""Triggerers that die and triggerers that meet: what waits goes on elsewhere, and every event lands once."""
+"""Triggerers that die, and two that hold the same triggers: every event lands once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ pytestmark = [pytest.mark.airflow, pytest.mark.full, pytest.mark.timeout(900)]
 
 
 def test_killed_while_it_waits(here: Deployment) -> None:
-    """What comes meanwhile is heard by the next one, what was announced is not announced again, and a password changed meanwhile ends its wait with the message."""
+    """After a triggerer's death the next one receives the events and repeats no announcement.
+
+    A wait whose password was changed meanwhile ends with the message.
+    """
     awaited, watched = here.topic("Awaited_by_the_dead"), here.watched("killed")
     locked_out = here.topic("Locked_out")
     _connect(here, "changing")
@@ -52,7 +55,10 @@ def test_killed_while_it_waits(here: Deployment) -> None:
 
 @pytest.mark.parametrize(("step", "most"), [("delivered", 6), ("part-closed", 3)])
 def test_killed_right_after_an_event_came(here: Deployment, step: str, most: int) -> None:
-    """What was in memory only is delivered again; what was in a file is not; either lands once, whether a task or a DAG waits for it."""
+    """After a triggerer's death only events in memory are delivered again, and all land once.
+
+    That holds for a deferred task and for a watcher.
+    """
     name = f"dead_{step.replace('-', '_')}"
     awaited, watched = here.topic(name), here.watched(name)
     with here.switched_on(f"watched_{name}"):
@@ -79,7 +85,10 @@ def test_killed_right_after_an_event_came(here: Deployment, step: str, most: int
 def test_a_staging_area_that_is_not_the_workers(
     here: Deployment, tmp_path: Path, place: str
 ) -> None:
-    """The triggerer stages where no worker looks, or cannot stage: what it reports is fetched by the worker and delivered once more, and lands once."""
+    """Events that a triggerer stages out of the worker's reach are delivered once more.
+
+    They land once.
+    """
     awaited, watched = here.topic(f"Awaited_{place}"), here.watched(place)
     consumer = f"watched_{place}"
     if place == "not_writable":
@@ -104,7 +113,7 @@ def test_a_staging_area_that_is_not_the_workers(
 
 
 def test_two_hold_the_same_triggers(here: Deployment) -> None:
-    """The first one's sign of life fails while it goes on listening, and the second takes over: both hear, and it lands once."""
+    """A triggerer without heartbeats still listens beside its successor, and events land once."""
     awaited, watched = here.topic("Awaited_by_two"), here.watched("twice")
     with here.switched_on("watched_twice"):
         run = here.run("deferring", awaited)
@@ -118,7 +127,8 @@ def test_two_hold_the_same_triggers(here: Deployment) -> None:
             run.wait("success")
             run_of(here, "watched_twice", 1).wait("success")
         here.airflow.kill("another")
-        # Who listens when nobody is left of the two, and no run that both have announced, is the one that took over: it alone pays for the rest.
+        # When the first triggerer has ended and no run is left that both announced, only the
+        # successor listens: it alone pays for the rest.
         subscriptions(watched, 0)
         for one in here.airflow.all_runs("watched_twice"):
             one.wait("success")
@@ -134,7 +144,7 @@ def test_two_hold_the_same_triggers(here: Deployment) -> None:
 
 @contextmanager
 def _lifeless(here: Deployment, name: str) -> Iterator[None]:
-    """The process that shows the triggerer's life does nothing for the length of a block; the one with the triggers goes on."""
+    """Suspend the process with the triggerer's heartbeat for a block; the triggers continue."""
     pid = here.airflow.processes[name].pid
     os.kill(pid, signal.SIGSTOP)
     try:
@@ -144,7 +154,7 @@ def _lifeless(here: Deployment, name: str) -> Iterator[None]:
 
 
 def _files(topic: Topic) -> list[Path]:
-    """What is staged of a topic."""
+    """Staged files of a topic."""
     staging = topic.here.airflow.home.folder / "sfevents"
     return [*staging.glob(f"*/*/*{topic.short}/**/*.parquet")]
 

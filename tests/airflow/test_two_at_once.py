@@ -16,7 +16,10 @@ pytestmark = [pytest.mark.airflow, pytest.mark.full, pytest.mark.timeout(900)]
 
 
 def test_of_two_runs_one_lands_and_the_other_gives_way(here: Deployment) -> None:
-    """The second run says who has the batch, spends nothing, is rescheduled, and lands what came after."""
+    """The second of two runs names the lease holder, spends nothing, and is rescheduled.
+
+    It then lands the newer events.
+    """
     topic = here.topic("Racing")
     topic.publish(3)
     topic.order("hang")
@@ -36,7 +39,7 @@ def test_of_two_runs_one_lands_and_the_other_gives_way(here: Deployment) -> None
 
 
 def test_two_runs_triggered_together_never_land_twice_and_never_nothing(here: Deployment) -> None:
-    """Started at the same moment, they land every event once between them, whoever comes first."""
+    """Two runs that start at the same moment land every event once between them."""
     topic = here.topic("Together")
     topic.publish(6)
     runs = [here.run("racing", topic) for _ in range(2)]
@@ -51,7 +54,10 @@ def test_two_runs_triggered_together_never_land_twice_and_never_nothing(here: De
 
 
 def test_mapped_tasks_keep_to_their_topics_in_any_order(here: Deployment) -> None:
-    """The list of topics is put in another order, one is added and one removed: each goes on where it was, and what was removed can come back."""
+    """Mapped tasks continue at their topics' positions when the list of topics changes.
+
+    The list is reordered, one topic is added, one is removed, and that one is added again.
+    """
     red, green, blue, late = (here.topic(name) for name in ("Red", "Green", "Blue", "Late"))
     for topic in (red, green, blue):
         topic.publish(3)

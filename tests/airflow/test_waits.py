@@ -1,4 +1,4 @@
-"""A sensor before the operator: events wake it, nothing ends it, and what it has received is the first part of the batch that follows."""
+"""A sensor before the operator: events end the wait and are the first part of the next batch."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _start(here: Deployment, dag: str, publish: int) -> Started:
 
 
 def test_events_wake_the_sensor_and_land(woken: Started, mode: str) -> None:
-    """While nothing comes the sensor waits; then it succeeds, and the operator lands what it has received and what came since."""
+    """The sensor succeeds with the first events, and the operator lands them and later ones."""
     topic, run = woken[mode]
     assert run.wait("success") == {"wait": "success", "land": "success"}
     waited = run.result("wait")
@@ -75,7 +75,7 @@ def test_events_wake_the_sensor_and_land(woken: Started, mode: str) -> None:
 
 
 def test_a_wait_that_ends_with_nothing_is_skipped_softly(soft: Started, mode: str) -> None:
-    """With `soft_fail`: the sensor is skipped at its timeout, and so is what comes after it; no position moves."""
+    """With `soft_fail`, a timeout skips the sensor and its operator, and no position moves."""
     topic, run = soft[mode]
     assert run.wait("success") == {"wait": "skipped", "land": "skipped"}
     assert topic.batch_number(f"{mode}_soft") == 0
@@ -86,7 +86,7 @@ def test_a_wait_that_ends_with_nothing_is_skipped_softly(soft: Started, mode: st
 def test_what_a_wait_got_before_its_timeout_is_for_the_next(
     here: Deployment, halfway: Started, mode: str
 ) -> None:
-    """Two of three events come, and the sensor fails without a retry; the next run needs one more, and no event is delivered twice."""
+    """Events of a wait that timed out count for the next run, and none is delivered twice."""
     topic, failed = halfway[mode]
     dag_id = f"{mode}_for_three"
     assert failed.wait("failed") == {"wait": "failed", "land": "upstream_failed"}
@@ -99,7 +99,7 @@ def test_what_a_wait_got_before_its_timeout_is_for_the_next(
 
 
 def test_from_latest_nothing_falls_between_sensor_and_operator(here: Deployment, mode: str) -> None:
-    """Without a position: what comes once the sensor listens is landed, the event that woke it among it; what was before is not."""
+    """From `latest`, every event after the sensor's subscription lands, and no earlier one."""
     topic = here.topic(f"Latest_{mode}")
     dag_id = f"{mode}_latest"
     topic.publish(2)
@@ -113,7 +113,7 @@ def test_from_latest_nothing_falls_between_sensor_and_operator(here: Deployment,
 
 
 def test_what_cannot_work_ends_a_deferrable_sensor_before_it_defers(here: Deployment) -> None:
-    """A wrong password: the task fails at its first try, with the message and without the password."""
+    """With a wrong password, the sensor fails at its first try without naming the password."""
     topic = here.topic("Mistaken")
     run = here.run("deferring_mistaken", topic)
     assert run.wait("failed") == {"wait": "failed", "land": "upstream_failed"}
@@ -123,7 +123,10 @@ def test_what_cannot_work_ends_a_deferrable_sensor_before_it_defers(here: Deploy
 
 
 def test_two_runs_that_wait_for_the_same(here: Deployment) -> None:
-    """They share a subscription, and what comes lands once; a run that finds the other at work on it waits for what comes next."""
+    """Two runs that wait for the same topic share a subscription, and each event lands once.
+
+    A run that finds the other at work waits for the next events.
+    """
     topic = here.topic("Awaited")
     runs = [here.run("deferring", topic) for _ in range(2)]
     for run in runs:
@@ -147,7 +150,7 @@ def _ended_or_listens(run: Run, topic: Topic) -> bool:
 
 
 def test_mapped_topics_wait_each_on_its_own(here: Deployment) -> None:
-    """Of three topics in a mapped group two have events and land; the third is skipped at its timeout, with its operator."""
+    """Two of three mapped topics land their events; the third is skipped with its operator."""
     busy, quiet, late = (here.topic(name) for name in ("Busy", "Quiet", "Late_one"))
     busy.publish(3)
     names = [topic.name for topic in (busy, quiet, late)]

@@ -1,4 +1,4 @@
-"""Event-driven scheduling: a topic starts the runs of a DAG, through an asset that a trigger watches."""
+"""Event-driven scheduling: an asset whose trigger watches a topic starts the runs of a DAG."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Story:
         return self.here.airflow.all_runs(f"watched_{name}")
 
     def results(self, name: str, key: str) -> list[Any]:
-        """What the successful runs of a DAG say, in order."""
+        """Results of a DAG's successful runs, in order."""
         results = (run.result("land") for run in self.runs(name))
         return [result[key] for result in results if result]
 
@@ -48,7 +48,10 @@ class Story:
 
 @pytest.fixture(scope="module")
 def story(here: Deployment) -> Story:
-    """Two bursts on each topic, the second when the first has landed; the first job of one fails, and one watcher cannot log in."""
+    """Publish two bursts on each topic, the second after the first has landed.
+
+    The first job of one DAG fails, and one watcher cannot log in.
+    """
     names = ("burst", "own", "asset", "queue", "failing", "latest")
     topics = {name: here.watched(name) for name in names}
     topics["latest"].publish(2)
@@ -77,7 +80,7 @@ def _burst(here: Deployment, topics: dict[str, Topic], count: int) -> None:
 
 
 def test_one_run_for_a_burst(story: Story) -> None:
-    """Events that come together start one run, which lands them all; the next burst starts the next; each event is delivered once."""
+    """Each burst starts one run, which lands all its events, each delivered once."""
     assert story.results("burst", "events") == [5, 3]
     epoch = story.topics["burst"].position("watched_burst")["epoch"]
     assert announced(story.here, "watched_burst") == [
@@ -96,27 +99,27 @@ def test_one_run_for_a_burst(story: Story) -> None:
 
 @pytest.mark.parametrize("name", ["own", "asset", "queue"])
 def test_other_ways_to_say_it(story: Story, name: str) -> None:
-    """A store of one's own; the position in the state of the watched asset; the trigger as a message queue of the scheme `sfevents`."""
+    """A watcher works with a custom store, the asset's state, and a message queue trigger."""
     assert story.results(name, "batch_number") == [1, 2]
     assert len(story.runs(name)) == 2
     story.landed_once(name)
 
 
 def test_events_whose_run_failed_get_another(story: Story) -> None:
-    """The batch is announced again after a while, and its second run lands what is staged: nothing is delivered again."""
+    """A batch whose run failed is announced again, and the second run lands it from its files."""
     assert [run.state() for run in story.runs("failing")] == ["failed", "success", "success"]
     story.landed_once("failing")
 
 
 def test_latest_begins_when_the_watcher_does(story: Story) -> None:
-    """Without a position and from `latest`: what was there before is passed over, what comes once it listens lands."""
+    """From `latest`, events after the watcher's subscription land, and earlier ones do not."""
     topic = story.topics["latest"]
     assert topic.landed("watched_latest") == topic.published[2:]
     assert topic.deliveries() == len(topic.published) - 2
 
 
 def test_what_somebody_must_mend_starts_one_run_that_says_it(story: Story) -> None:
-    """A wrong password: one run fails with the message, and the trigger is not started over and over."""
+    """With a wrong password, one run fails with the message, and the trigger is not restarted."""
     [run] = story.runs("mistaken")
     run.wait("failed")
     assert MEND in run.log()
@@ -128,7 +131,10 @@ def test_what_somebody_must_mend_starts_one_run_that_says_it(story: Story) -> No
 
 
 def test_no_new_run_while_one_is_at_work(here: Deployment) -> None:
-    """What comes while a run works starts none, and gets its run afterwards; another DAG that watches the topic is not held up by it."""
+    """Events during a run get a run of their own after it.
+
+    Another DAG that watches the topic is not delayed by it.
+    """
     topic = here.watched("shared")
     one, other = "watched_first", "watched_second"
     with here.switched_on(one, other):
@@ -155,7 +161,7 @@ def test_no_new_run_while_one_is_at_work(here: Deployment) -> None:
 
 
 def _times(run: Run) -> tuple[str, str]:
-    """When a run began, and when it ended."""
+    """Start and end of a run."""
     [times] = run.services.home._query(
         "SELECT start_date, end_date FROM dag_run WHERE run_id = ?", run.run_id
     )

@@ -1,4 +1,4 @@
-"""What tests of watched topics have in common."""
+"""Waiting for watchers, in tests of watched topics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def listening(topic: Topic) -> None:
-    """Wait until somebody subscribes."""
+    """Wait until a stream subscribes to the topic."""
     wait_until(topic.open_streams, f"{topic.name} is subscribed to")
 
 
@@ -21,8 +21,11 @@ def subscriptions(topic: Topic, count: int) -> None:
     wait_until(lambda: topic.open_streams() == count, f"{topic.name} has {count} subscriptions")
 
 
-def nobody_watches(here: Deployment, dag_id: str) -> None:
-    """Make sure that no triggerer has the watch of a DAG that was switched off: between two looks it has no subscription to be seen by."""
+def wait_unwatched(here: Deployment, dag_id: str) -> None:
+    """Wait until no triggerer has the watch of a paused DAG.
+
+    The subscription is no sign of it, because there is none between two looks.
+    """
     wait_until(lambda: not here.airflow.is_watching(dag_id), f"{dag_id} has no watch any more")
     here.airflow.kill("triggerer")
     here.airflow.start("triggerer")
@@ -61,7 +64,7 @@ def burst(here: Deployment, dag_id: str, topic: Topic, count: int) -> None:
 
 
 def announced(here: Deployment, dag_id: str) -> list[dict[str, Any]]:
-    """What the DAG's asset was told, oldest first."""
+    """Events of the DAG's asset, oldest first."""
     return [extra["payload"] for extra in here.airflow.home.asset_extras(dag_id)]
 
 

@@ -26,7 +26,7 @@ ORDERS = "/event/Order__e"
 
 @dataclass(slots=True, kw_only=True)
 class Deployment:
-    """What a DAG meets, and what it left."""
+    """Deployment that a DAG runs in, and the tables that it leaves."""
 
     bus: Emulator
     airflow: AirflowHome
@@ -66,7 +66,7 @@ class Deployment:
 
     def run(self, dag_id: str) -> DagTest:
         """The DAG's next run, a day after the one before."""
-        # Executors on the same machine begin cold: several Java processes, and others that test beside them.
+        # Executors start cold on this machine: several Java processes, beside those of other tests.
         return self.airflow.test_dag(dag_id, self.next_date(), timeout_seconds=480)
 
     def next_date(self) -> str:
@@ -84,7 +84,8 @@ class Deployment:
         files = f"{self.lake}/Order__e/**/*.parquet"
         with duckdb.connect() as connection:
             found = connection.sql(
-                f"select replay_id, Order_Number__c from read_parquet('{files}') order by batch_sequence, batch_ordinal"  # noqa: S608 - ours
+                f"select replay_id, Order_Number__c from read_parquet('{files}') "  # noqa: S608
+                "order by batch_sequence, batch_ordinal"
             )
             return [(str(replay_id), str(number)) for replay_id, number in found.fetchall()]
 

@@ -1,4 +1,7 @@
-"""The operator executed in the test's process, with as much of Airflow's context as it looks at; Spark is started all the same."""
+"""Execution of the operator in the test's process, with the context that it needs.
+
+Spark is started as usual.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +62,8 @@ class InProcess:
         try:
             result: dict[str, Any] = operator.execute(context)
         finally:
-            # Airflow's hook leaves the pipe to the end of the task's process, which this one is not.
+            # Airflow's hook leaves the pipe open until the task's process ends; this process lives
+            # on.
             if operator._hook is not None and operator._hook._submit_sp is not None:
                 operator._hook._submit_sp.stdout.close()
         return result

@@ -1,7 +1,7 @@
-"""A Spark standalone cluster of this machine's processes: a master, workers, and the Python that executors use.
+"""A Spark standalone cluster of local processes: a master, workers, and a Python for executors.
 
-All of it is from the pip distribution of Spark. The executors' Python is an environment of its own, with what executors need and
-nothing else: neither Airflow nor this package.
+All of it is from the pip distribution of Spark. The executors' Python is its own environment, with
+neither Airflow nor this package.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 READY_SECONDS = 90
 HEAP = "256m"
 WHEELS = ("pyarrow", "fastavro", "numpy")
-"""What executors need to decode, and nothing else."""
+"""Distributions that executors need for decoding."""
 
 _HOLD = "hold_tasks"
 _HOLDING = """
@@ -41,7 +41,7 @@ import os, time
 FOLDER = {folder!r}
 
 def hold():
-    \"\"\"In each new Python worker: one task more, and from the one that was asked for on, wait.\"\"\"
+    \"\"\"Count a new Python worker's task; from the ordered task on, wait.\"\"\"
     number = len(os.listdir(FOLDER + "/tasks"))
     open(f"{{FOLDER}}/tasks/{{number}}-{{os.getpid()}}", "x").close()
     try:
@@ -89,7 +89,7 @@ class ExecutorPython:
         return str(self.folder / "bin" / "python")
 
     def said(self, code: str) -> str:
-        """What it says to a line of Python; its error where it fails."""
+        """Output of a line of Python in it; its error if it fails."""
         done = subprocess.run(
             [self.binary, "-c", code],
             cwd="/",
@@ -101,7 +101,7 @@ class ExecutorPython:
         return done.stdout + done.stderr
 
     def tasks(self) -> int:
-        """How many tasks have begun."""
+        """Number of tasks that have begun."""
         return len(list((self.folder / "tasks").iterdir()))
 
     def hold(self, after: int) -> None:
@@ -134,7 +134,7 @@ class ExecutorPython:
 
 
 def _folders(wheel: str) -> list[Path]:
-    """Where a wheel's files are, here."""
+    """Folders of a wheel's files in this environment."""
     spec = importlib.util.find_spec(wheel)
     assert spec is not None
     assert spec.origin is not None

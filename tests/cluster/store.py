@@ -16,7 +16,10 @@ REGION = "us-east-1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Store:
-    """One bucket; moto asks nobody for keys, so that a test has to look where they go."""
+    """One bucket on moto's server.
+
+    moto checks no keys, so a test has to look where the keys go.
+    """
 
     endpoint: str
 

@@ -1,4 +1,7 @@
-"""Staging and tables on S3, the executors on a cluster: moto's server in the place of Amazon's, hadoop-aws as it is."""
+"""Staging and tables on S3, with executors on a cluster.
+
+moto's server takes the place of Amazon's; hadoop-aws is unchanged.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +80,7 @@ def test_landed_and_landed_again_on_s3(
     conf: dict[str, str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A run that is cleared replaces its batch's files: each event is there once, and was delivered once."""
+    """On S3, a cleared run replaces its batch's files, and each event is there once."""
     task = InProcess(
         here=here,
         monkeypatch=monkeypatch,
@@ -106,10 +109,10 @@ def test_landed_and_landed_again_on_s3(
     assert store.keys("salesforce/_landing/") == []
 
 
-def test_delta_on_s3_and_a_key_that_nobody_sees(
+def test_delta_on_s3_shows_the_key_nowhere(
     cluster: Cluster, here: Deployment, store: Store, conf: dict[str, str]
 ) -> None:
-    """The rows are the events; the key from Airflow's connection is on no command line, in no log, no file, no database."""
+    """Delta on S3 has every event, and the connection's key is in no log, file or command line."""
     here.connect_spark(cluster.master_url)
     here.airflow.connect("store", store.connection())
     here.airflow.environment["TEST_CONF"] = json.dumps(conf)
@@ -157,7 +160,10 @@ def files(store: Store, conf: dict[str, str], monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_one_of_two_creates_a_file_on_s3(files: Files, store: Store) -> None:
-    """Also where both have looked, and found none, before either wrote; and what landing asks of a file system S3 does, or refuses."""
+    """One of two writers creates a file on S3, also if both have looked before either wrote.
+
+    S3 supports each operation of the landing, or refuses it.
+    """
     url, temporary = "s3a://lake/files/one.json", "s3a://lake/files/.tmp"
     assert files.create(url, "first", temporary) is True
     assert files.create(url, "second", temporary) is False

@@ -1,4 +1,4 @@
-"""Landing on a Spark standalone cluster: a master and two workers, whose executors know nothing of Airflow."""
+"""Landing on a Spark standalone cluster: executors without Airflow on two workers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ EVENTS = 45_000
 def test_a_worker_killed_in_mid_job_and_its_batch_landed_once(
     cluster: Cluster, here: Deployment
 ) -> None:
-    """One machine of two is gone, with an executor at work on it: the job goes on with the other, and the rows are the events."""
+    """A job whose worker is killed continues on the other one, and its rows are the events."""
     here.connect_spark(cluster.master_url)
     here.spark(cluster.python)
     here.publish(EVENTS)
@@ -56,7 +56,10 @@ def test_a_worker_killed_in_mid_job_and_its_batch_landed_once(
 def test_without_workers_the_log_says_so_and_with_them_it_lands(
     cluster: Cluster, here: Deployment
 ) -> None:
-    """Spark waits for the first machine; its executors have neither Airflow nor gRPC nor this package, and the rows are the events."""
+    """Without a worker the log says so; with the first worker the batch lands.
+
+    Its executors have neither Airflow nor gRPC nor this package.
+    """
     python = cluster.python
     for name in ("airflow", "grpc", "airflow_provider_sfevents"):
         assert f"No module named '{name}'" in python.said(f"import {name}")
@@ -94,7 +97,10 @@ def test_executors_without_what_decoding_needs_are_one_line(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    """It names the package and the Python that lacks it; nothing has landed, and the position stays."""
+    """Executors without a needed package fail with one line, and the position stays.
+
+    The line names the package and the Python that lacks it.
+    """
     bare = ExecutorPython.make(tmp_path / "bare", wheels=("pyarrow", "numpy"))
     task = InProcess(
         here=here,
@@ -121,9 +127,9 @@ def test_executors_in_an_environment_that_travels_with_the_job(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    """What only the archive has decodes the events, by the Python that it is unpacked with; the machines have nothing of it."""
+    """Executors decode with the Python and packages of an archive that travels with the job."""
     assert "No module named 'pyruhvro'" in cluster.python.said("import pyruhvro")
-    # As docs/how-to/clusters.md packs it; of the two largest wheels there are links to those of this machine.
+    # Packed as in docs/how-to/clusters.md, with links to local copies of the two largest wheels.
     made = ExecutorPython.make(tmp_path / "made", wheels=("pyarrow", "numpy"), copies=True)
     made.copy("fastavro", "pyruhvro")
     archive = tmp_path / "env.tar.gz"

@@ -20,7 +20,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--org",
         action="store_true",
-        help="run tests/contract on the org that SFEVENTS_ORG_CONNECTION names, not on the emulator",
+        help="run tests/contract on the org of SFEVENTS_ORG_CONNECTION, not on the emulator",
     )
 
 

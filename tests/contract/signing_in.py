@@ -106,7 +106,7 @@ class Door:
         assert answer.status_code == 200, answer.text
         found = {
             node.tag.rpartition("}")[2]: node.text or ""
-            for node in ET.fromstring(answer.text).iter()  # noqa: S314 - what the org under test says
+            for node in ET.fromstring(answer.text).iter()  # noqa: S314
         }
         instance = "/".join(found["serverUrl"].split("/")[:3])
         return _headers(found["sessionId"], instance, found["organizationId"])

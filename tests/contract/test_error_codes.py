@@ -15,7 +15,7 @@ from tests.contract.wire import refused
 if TYPE_CHECKING:
     from tests.contract.orgs import OrgUnderTest
 
-UNKNOWABLE = "nobody knows how to bring it about"
+UNKNOWABLE = "no known way to cause it"
 # Errors that only the service itself can cause. The statuses are the emulator's guesses.
 ON_ORDER = [
     ("GetTopic", "service.tenant.license", "PERMISSION_DENIED"),
@@ -136,7 +136,7 @@ def test_too_many_clients_at_once_are_refused(org: OrgUnderTest) -> None:
 
     Source: Handle Errors page.
     """
-    with org.set_up("nobody knows how many are too many", max_clients=1) as other:
+    with org.set_up("the limit is unknown", max_clients=1) as other:
         base, event = other.base(), other.event()
         other.publish(event)
         with other.after(base, 1) as stream:

@@ -74,7 +74,7 @@ def test_a_wrong_token_is_refused(org: OrgUnderTest, rpc: str) -> None:
 
 @pytest.mark.parametrize(
     "changed",
-    [{"tenantid": "00D000000000001AAA"}, {"instanceurl": "https://nobody.my.salesforce.com"}],
+    [{"tenantid": "00D000000000001AAA"}, {"instanceurl": "https://unknown.my.salesforce.com"}],
     ids=["org", "instance"],
 )
 def test_a_token_goes_with_its_org_and_instance(org: OrgUnderTest, changed: dict[str, str]) -> None:

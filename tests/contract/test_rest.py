@@ -80,7 +80,7 @@ def test_a_schema_that_is_not_there(org: OrgUnderTest, path: str) -> None:
 
 def test_an_older_schema_can_be_had_by_its_id(org: OrgUnderTest) -> None:
     """An older schema is found by its id only. Source: Platform Event Schema by Schema ID page."""
-    emulator = org.staged("somebody must add a field to the event")
+    emulator = org.staged("a user must add a field to the event")
     emulator.define_event("Older__e", {"A__c": "Text"})
     before = emulator.schema_id("Older__e")
     after = emulator.evolve("Older__e", {"B__c": "Text"})

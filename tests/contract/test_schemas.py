@@ -240,7 +240,7 @@ def test_a_custom_objects_change_event_is_named_so(custom: Any) -> None:
 
 @pytest.fixture
 def evolving(org: OrgUnderTest) -> Emulator:
-    emulator = org.staged("somebody must change the fields of the event")
+    emulator = org.staged("a user must change the fields of the event")
     if not any(one.name == "/event/Evolving__e" for one in emulator.org.bus.topics):
         emulator.define_event("Evolving__e", {"A__c": "Text"})
     return emulator

@@ -14,7 +14,7 @@ from tests.contract.wire import refused
 if TYPE_CHECKING:
     from tests.contract.orgs import OrgUnderTest
 
-NOBODY = "/event/No_Such_Event__e"
+UNKNOWN = "/event/No_Such_Event__e"
 
 
 def test_a_platform_event_can_be_published_and_subscribed_to(org: OrgUnderTest) -> None:
@@ -54,7 +54,7 @@ def test_an_unknown_topic_is_refused(org: OrgUnderTest) -> None:
 
     Source: Handle Errors page and live logs, which differ.
     """
-    assert refused(org.client.get_topic, NOBODY).what in {
+    assert refused(org.client.get_topic, UNKNOWN).what in {
         ("NOT_FOUND", "topic.not.found"),
         ("PERMISSION_DENIED", "topic.meta.permission"),
     }
@@ -62,14 +62,14 @@ def test_an_unknown_topic_is_refused(org: OrgUnderTest) -> None:
 
 def test_an_unknown_topic_is_not_found(org: OrgUnderTest) -> None:
     """The code is `topic.not.found`. Source: Handle Errors page."""
-    assert refused(org.client.get_topic, NOBODY).what == ("NOT_FOUND", "topic.not.found")
+    assert refused(org.client.get_topic, UNKNOWN).what == ("NOT_FOUND", "topic.not.found")
 
 
 def test_an_unknown_topic_lacks_permission(org: OrgUnderTest) -> None:
     """The code is `topic.meta.permission`, and the text names org and topic. Source: live logs."""
-    found = refused(org.client.get_topic, NOBODY)
+    found = refused(org.client.get_topic, UNKNOWN)
     assert found.what == ("PERMISSION_DENIED", "topic.meta.permission")
-    assert f"topic {NOBODY}. Ensure the credentials and topic name are correct." in found.message
+    assert f"topic {UNKNOWN}. Ensure the credentials and topic name are correct." in found.message
     assert f"CORE/prod/{org.headers['tenantid'][:15]}" in found.message
 
 

@@ -1,4 +1,7 @@
-"""A deployment for a test: an emulated Salesforce in this process, an Airflow whose commands run as processes, a lake."""
+"""A deployment for a test: an emulated Salesforce, an Airflow and a lake.
+
+The emulator runs in this process, Airflow's commands in their own.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ CONTACTS = "/data/ContactChangeEvent"
 
 @dataclass(slots=True, kw_only=True)
 class Deployment:
-    """What a DAG meets, and what it left."""
+    """Deployment that a DAG runs in, and the tables that it leaves."""
 
     bus: Emulator
     airflow: AirflowHome
@@ -84,7 +87,7 @@ class Deployment:
         return None if text is None else json.loads(text)
 
     def tries(self, run: DagTest, dag_id: str) -> dict[str, int]:
-        """How often each task was tried."""
+        """Number of tries of each task."""
         rows = self.airflow._query(
             "SELECT task_id, try_number FROM task_instance WHERE dag_id = ? AND run_id = ?",
             dag_id,
@@ -93,7 +96,7 @@ class Deployment:
         return dict(rows)
 
     def asset_extras(self, asset: str) -> list[dict[str, Any]]:
-        """What the events of an asset say, oldest first."""
+        """Read the extras of an asset's events, oldest first."""
         return self.airflow.asset_extras(asset)
 
 
@@ -130,7 +133,7 @@ def deploy(
 
 
 def rows(deployment: Deployment, table: str) -> list[dict[str, Any]]:
-    """What landed in a table below the lake, by batch and ordinal."""
+    """Rows of a table below the lake, by batch and ordinal."""
     import pyarrow.dataset as ds
 
     folder = deployment.lake / table

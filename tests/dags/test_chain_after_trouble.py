@@ -56,7 +56,7 @@ class Story:
 
 @pytest.fixture(scope="module")
 def story(deploy: Deploy) -> Iterator[Story]:
-    """A job without a receipt, one that fails, one that lands; then a fetch that is ended, and the run after it."""
+    """Run a job without a receipt, a failing one, one that lands, and a fetch that is ended."""
     with deploy("small_chain.py") as here:
         story = Story(here)
         story.published += here.publish(1, 6)
@@ -73,7 +73,10 @@ def story(deploy: Deploy) -> Iterator[Story]:
 
 
 def test_success_without_a_receipt_is_no_landing(story: Story) -> None:
-    """A Spark task that succeeded and left no receipt: the commit refuses, and the position stays."""
+    """A Spark task that succeeds without a receipt is refused by the commit.
+
+    The position stays.
+    """
     seen = story.seen["no receipt"]
     assert seen.run.tasks == {"fetch": "success", "land": "success", "commit": "failed"}, (
         seen.run.log
@@ -95,7 +98,7 @@ def test_a_failing_job_moves_nothing(story: Story) -> None:
 
 
 def test_a_staged_batch_is_reused_until_it_has_landed(story: Story) -> None:
-    """Every further run takes the same batch, fetches nothing, and the first that lands it commits it."""
+    """Runs reuse a staged batch without a fetch until one of them has landed and committed it."""
     first, *later = (story.seen[name].fetched for name in ("no receipt", "failing job", "landed"))
     assert first is not None
     assert first["reused"] is False
@@ -110,7 +113,7 @@ def test_a_staged_batch_is_reused_until_it_has_landed(story: Story) -> None:
 
 
 def test_a_fetch_that_is_ended_keeps_what_came(story: Story) -> None:
-    """SIGTERM closes the stream; the task fails, the position stays, and what was delivered is staged."""
+    """A fetch that gets SIGTERM keeps the delivered events, and the position stays."""
     seen = story.seen["ended"]
     assert seen.run.tasks["fetch"] == "failed", seen.run.log
     assert "(4 events) stays staged for the next try" in seen.run.log

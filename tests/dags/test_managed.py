@@ -41,7 +41,7 @@ def story(deploy: Deploy) -> Iterator[Story]:
 
 
 def test_sensor_and_operator_take_turns_on_the_slot(story: Story) -> None:
-    """The operator waits until the service has let go of the sensor's slot, and takes all that is there."""
+    """The operator waits until the service releases the sensor's slot, and takes all events."""
     for run in story.runs:
         assert run.tasks == {"wait": "success", "land": "success"}, run.log
     results = [story.result(run) for run in (0, 1)]
@@ -61,6 +61,9 @@ def test_salesforce_keeps_the_end_of_the_last_batch(story: Story) -> None:
 
 
 def test_what_the_sensor_heard_is_delivered_once_more(story: Story) -> None:
-    """It is staged, but no batch yet, so that Salesforce is not told; one event for each wait, and the result says so."""
+    """An event that the sensor received is delivered once more, and the result counts it.
+
+    The sensor's files are no batch yet, so nothing is committed to Salesforce.
+    """
     assert story.here.bus.deliveries() == (1 + 5) + (1 + 3)
     assert [story.result(run)["extra_deliveries"] for run in (0, 1)] == [{"staged_before": 1}] * 2

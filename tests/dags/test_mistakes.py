@@ -30,7 +30,7 @@ class Story:
 
     @property
     def messages(self) -> list[str]:
-        """What ended tasks for good, in their logs' words."""
+        """Messages of the errors that ended tasks, from their logs."""
         return re.findall(r"^\S*AirflowFailException: (.*)$", self.mistakes.log, re.MULTILINE)
 
 

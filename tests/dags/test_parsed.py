@@ -1,4 +1,4 @@
-"""What is seen when DAG files are parsed: the examples are well, and what cannot work is refused there, with the remedy."""
+"""Parsing of DAG files: the examples parse, and mistakes are refused with the remedy."""
 
 from __future__ import annotations
 

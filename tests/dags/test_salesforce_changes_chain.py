@@ -86,7 +86,7 @@ def test_the_commit_tells_what_the_chain_did(story: Story) -> None:
 
 
 def test_what_tasks_hand_on_holds_no_secret(story: Story) -> None:
-    """What the fetch pushes for the Spark task is places and numbers."""
+    """The XCom of the fetch for the Spark task holds no secret."""
     text = json.dumps([story.result("fetch"), story.result("commit")])
     assert story.here.bus.org.consumer_secret not in text
     assert "!" not in text

@@ -15,7 +15,7 @@ DAG = "salesforce_many_topics"
 
 
 def test_each_topic_has_a_position_of_its_own(deploy: Deploy) -> None:
-    """One mapped task per topic: three positions, each at its topic's last event, and every event in its type's table."""
+    """Each mapped topic has its own position at its last event, and its events in their table."""
     with deploy("salesforce_many_topics.py") as here:
         here.publish(1, 4)
         sale = here.bus.publish("/event/Shipment__e", [{"Order_Number__c": "A-1"}])[-1].hex()

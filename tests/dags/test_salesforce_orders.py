@@ -20,7 +20,7 @@ DAG = "salesforce_orders"
 
 @dataclass
 class Story:
-    """What was seen after each run."""
+    """State after each run."""
 
     here: Deployment
     published: list[str] = field(default_factory=list)
@@ -52,7 +52,7 @@ def story(deploy: Deploy) -> Iterator[Story]:
 
 
 def test_every_event_lands_once_and_whole(story: Story) -> None:
-    """The rows are the events, in the order of the bus, with their values and where they came from."""
+    """The rows are the events in the order of the bus, with their values and origin."""
     landed = rows(story.here, "Order__e")
     assert [run.state for run in story.runs[:2]] == ["success", "success"], story.runs[0].log
     assert [row["replay_id"] for row in landed] == story.published
@@ -70,7 +70,7 @@ def test_no_event_is_delivered_twice(story: Story) -> None:
 
 
 def test_the_position_moves_with_what_landed(story: Story) -> None:
-    """After each run it stands at the last event landed; after one without events it is as it was."""
+    """The position is at the last landed event after each run, also after one without events."""
     assert [
         (position["batch_number"], position["events_total"], position["replay_id"])
         for position in story.positions[:2]
@@ -84,7 +84,8 @@ def test_the_result_says_what_the_run_did(story: Story) -> None:
         result = story.result(run)
         assert set(result) == {
             "batch_id", "batch_number", "manifest", "events", "bytes", "ended_by", "quarantined",
-            "duplicates", "tables", "drift", "losses", "extra_deliveries", "reused", "rerun", "topic", "consumer",
+            "duplicates", "tables", "drift", "losses", "extra_deliveries", "reused", "rerun",
+            "topic", "consumer",
             "org_id",
         }  # fmt: skip
         assert result["batch_id"] == f"{story.positions[0]['epoch']}-{batch_number}"
@@ -108,7 +109,7 @@ def test_a_run_without_events_is_skipped(story: Story) -> None:
 
 
 def test_no_log_and_no_record_holds_a_secret(story: Story) -> None:
-    """Neither the tasks' logs nor anything written beside them names the consumer secret or a token."""
+    """Neither logs nor records name the consumer secret or a token."""
     org = story.here.bus.org
     token = f"{org.org_id[:15]}!"  # how every access token begins
     written = [path.read_bytes() for path in story.here.folder.rglob("*") if path.is_file()]

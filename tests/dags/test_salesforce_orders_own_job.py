@@ -20,7 +20,7 @@ DAG = "salesforce_orders_own_job"
 def test_a_job_of_ones_own_lands_what_the_operator_fetched(
     deploy: Deploy, repository: Path
 ) -> None:
-    """The job's table holds the events with the job's column, and the position is at the last of them."""
+    """The table of a custom job has all events, and the position is at the last of them."""
     with deploy(f"{DAG}.py") as here:
         shutil.copytree(repository / "dags/jobs", here.airflow.dags / "jobs")
         shutil.copy(repository / "dags/.airflowignore", here.airflow.dags)

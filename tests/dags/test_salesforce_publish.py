@@ -31,13 +31,13 @@ def result(here: Deployment, dag_id: str, run: DagTest) -> dict[str, Any]:
 
 
 def ledger(url: str) -> list[dict[str, Any]]:
-    """What it says was accepted, from all tries."""
+    """Accepted events as the publisher reports them, from all tries."""
     files = sorted(Path(unquote(urlsplit(url).path)).glob("*.jsonl"))
     return [json.loads(line) for file in files for line in file.read_text().splitlines()]
 
 
 def test_what_tasks_publish_is_landed_once(deploy: Deploy) -> None:
-    """Every value as it was given; a broken stream and a retry lose nothing, and what is on the bus twice under one id is in the table once."""
+    """Published events land once, also after a broken stream and a retry."""
     with deploy("salesforce_publish.py", "publishing.py", "salesforce_orders.py") as here:
         done = result(here, DAG, here.run(DAG))
         assert (done["records"], done["published"], done["before"]) == (3, 3, 0)
@@ -52,7 +52,7 @@ def test_what_tasks_publish_is_landed_once(deploy: Deploy) -> None:
         assert many["before"] > 0
         assert many["published"] + many["before"] == COUNT
 
-        # As when the service has accepted events and its answer was lost: the same ids, elsewhere on the bus.
+        # As after a lost answer to accepted events: the same ids, with other replay ids.
         ids = [line["id"] for line in ledger(many["ledger"])][:5]
         here.bus.publish(ORDERS, [{"Order_Number__c": "again"}] * 5, ids=ids)
 

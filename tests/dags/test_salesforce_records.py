@@ -1,4 +1,4 @@
-"""Following an org with the examples: fill the tables, follow changes, replay, answer a gap; the tables equal the org."""
+"""Tables that follow an org: filled, changed, replayed and repaired, they equal the org."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Story:
         self.results[name] = found
 
     def replay(self, name: str, of: str) -> None:
-        """Land and apply a run's batch once more, by hand: the job that the run would start if it were cleared."""
+        """Land and apply a run's batch again by hand, as a cleared run would."""
         manifest = self.results[of]["manifest"]
         done = subprocess.run(
             [
@@ -106,11 +106,15 @@ class Story:
 
 @pytest.fixture(scope="module")
 def story(deploy: Deploy) -> Iterator[Story]:
-    """Records of before; the tables filled; changes of every kind; upkeep; the same batch again; marked records read again."""
+    """Fill tables from existing records, apply changes, and repair marked records.
+
+    Upkeep and a repeated batch are part of it.
+    """
     jars = ",".join(map(str, or_skip(lambda: Jars().delta)))
     with deploy(f"{FOLLOW}.py", f"{RESOLVE}.py", f"{UPKEEP}.py", sample=False) as here:
-        # Tables of a few rows in as many pieces as Spark likes take most of their time to begin and end.
-        # Not by a `spark-defaults.conf`: with its folder on the classpath Java leaves the shared classes alone.
+        # Spark's default partitions would cost more time than the few rows of these tables.
+        # Not in a `spark-defaults.conf`: with its folder on the classpath, Java would not use the
+        # shared classes.
         options = f"{classes.options()} -Dspark.sql.shuffle.partitions=2"
         here.set(SFEVENTS_LAKE_JARS=jars, **{classes.VARIABLE: options})
         bus, story = here.bus, Story(here, jars)
@@ -222,7 +226,10 @@ def _text(value: Any) -> Any:
 
 
 def test_a_new_table_waits_for_its_seed(story: Story) -> None:
-    """What happened before the first batch nobody knows: each object is marked, and nothing is shown as if it were whole."""
+    """A new table shows no row before its first full read, because earlier changes are unknown.
+
+    Each object is marked.
+    """
     first = story.seen["first"]
     assert {(row["entity_name"], row["record_id"]) for row in first["resync"]} == {
         (one, "*") for one in OBJECTS
@@ -239,7 +246,7 @@ def test_a_full_read_fills_the_tables(story: Story) -> None:
 
 
 def test_the_gap_marks_its_record_and_no_other(story: Story) -> None:
-    """The record that nobody can tell of waits, with what came after; all others have followed."""
+    """A gap event marks only its record, and all other records follow."""
     changed = story.seen["changed"]
     [mark] = changed["resync"]
     assert (mark["entity_name"], mark["mark_reasons"]) == ("Account", ["gap"])
@@ -252,7 +259,7 @@ def test_the_gap_marks_its_record_and_no_other(story: Story) -> None:
 
 
 def test_upkeep_changes_no_row(story: Story) -> None:
-    """The tables are in fewer files, in the result as on the disk, and nothing of it is left in the staging area."""
+    """Upkeep leaves fewer files with the same rows, and nothing in the staging area."""
     found = story.results["maintained"]
     assert story.seen["maintained"] == story.seen["changed"]
     assert (found["dry_run"], found["skipped"]) == (False, [])

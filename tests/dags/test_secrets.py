@@ -60,7 +60,7 @@ class World:
         return {str(task): str(state) for task, state in rows}
 
     def hits(self) -> dict[str, set[str]]:
-        """Where secrets are found: kinds of places, each with the secrets' names."""
+        """Secrets found, by kind of place."""
         found: dict[str, set[str]] = {}
         for place, text in self._texts():
             for name in self.secrets.found_in(text):
@@ -161,7 +161,7 @@ def connect(airflow: AirflowHome, auth: str, connection: dict[str, Any]) -> Secr
 
 @pytest.fixture(scope="module")
 def hits(world: World) -> dict[str, set[str]]:
-    """Where secrets are found after waits, landings and failures."""
+    """Secrets found after waits, landings and failures."""
     log = world.run("works")
     assert set(world.states("works").values()) == {"success"}, log
     log = world.run("fails")

@@ -92,5 +92,7 @@ def test_a_stopped_subscription(bus: Emulator, topic: str, npm: Start) -> None:
 def test_a_subscription_nobody_has(npm: Start) -> None:
     """The client reports that the Tooling API finds no subscription."""
     client = npm()
-    with pytest.raises(ForeignError, match=r"Failed to retrieve managed .* DeveloperName='Nobody'"):
-        client.order("subscribeManaged", subscription="Nobody", count=1)
+    with pytest.raises(
+        ForeignError, match=r"Failed to retrieve managed .* DeveloperName='Unknown'"
+    ):
+        client.order("subscribeManaged", subscription="Unknown", count=1)

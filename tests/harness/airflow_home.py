@@ -1,9 +1,10 @@
-"""An Airflow of a test's own: a home folder with a database, connections and DAGs, whose commands run as processes.
+"""An Airflow for one test: a home folder with a database, connections and DAGs.
 
-`airflow dags test` runs a DAG in one process, with the real database, task runner and `spark-submit`, but without
-scheduler and API server; `test_dag` has that process forked by one that has imported Airflow already (`warm_commands`). What it left
-behind is read from the SQLite file, which is many times faster than Airflow's own commands; the tables and columns read here are those
-of Airflow 3.3.
+Its commands run as processes. `airflow dags test` runs a DAG in one process, with the real
+database, task runner and `spark-submit`, but without scheduler and API server; `test_dag` has that
+process forked by one that has imported Airflow already (`warm_commands`). The results are read from
+the SQLite file, which is many times faster than Airflow's own commands; the tables and columns read
+here are those of Airflow 3.3.
 """
 
 from __future__ import annotations
@@ -29,19 +30,19 @@ AIRFLOW = (sys.executable, "-m", "airflow")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DagTest:
-    """What one `airflow dags test` came to."""
+    """Result of one `airflow dags test`."""
 
     exit_code: int
     log: str
     state: str
     run_id: str
     tasks: dict[str, str]
-    """State by task id; a mapped task's id is followed by its map index, as `task[0]`."""
+    """State by task id; the id of a mapped task ends with its map index, as in `task[0]`."""
 
 
 @dataclass(slots=True, kw_only=True)
 class AirflowHome:
-    """One Airflow; make it by the fixture `airflow_home`."""
+    """One Airflow, made by the fixture `airflow_home`."""
 
     folder: Path
     environment: dict[str, str]
@@ -49,7 +50,7 @@ class AirflowHome:
 
     @classmethod
     def create(cls, folder: Path, database: Path) -> AirflowHome:
-        """A home in `folder`, its database a copy of the file `database`."""
+        """Create a home in `folder`, with a copy of the database file `database`."""
         (folder / "dags").mkdir(parents=True)
         shutil.copy(database, folder / "airflow.db")
         return cls(folder=folder, environment=settings(folder))
@@ -60,11 +61,14 @@ class AirflowHome:
         return self.folder / "dags"
 
     def connect(self, conn_id: str, connection: Mapping[str, Any]) -> None:
-        """Give this Airflow a connection, by the environment."""
+        """Add a connection to this Airflow, through the environment."""
         self.environment[f"AIRFLOW_CONN_{conn_id.upper()}"] = json.dumps(connection)
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
-        """Start an `airflow` command and leave it running; the fixture kills it if it is still there at the end."""
+        """Start an `airflow` command and leave it running.
+
+        The fixture kills it if it still runs at the end of the test.
+        """
         process = subprocess.Popen(
             [*AIRFLOW, *arguments],
             env=self.environment,
@@ -80,7 +84,7 @@ class AirflowHome:
     def command(
         self, *arguments: str, timeout_seconds: float = 240
     ) -> subprocess.CompletedProcess[str]:
-        """Run an `airflow` command to its end; its output, errors among it, is in `stdout`."""
+        """Run an `airflow` command to its end; `stdout` has its output and its errors."""
         process = self.start(*arguments)
         output, _ = process.communicate(timeout=timeout_seconds)
         return subprocess.CompletedProcess(process.args, process.returncode, output)
@@ -95,7 +99,7 @@ class AirflowHome:
     ) -> DagTest:
         """Run a DAG of the DAGs folder by `airflow dags test`.
 
-        :param logical_date: what the run is called by; the same date again makes another run, in the place of the one before.
+        :param logical_date: date of the run; a second run of the same date replaces the first one.
         """
         options = ("--conf", json.dumps(conf)) if conf is not None else ()
         output = self.folder.with_name(f"{self.folder.name}-{uuid4().hex}.log")
@@ -118,12 +122,12 @@ class AirflowHome:
         )
 
     def variable(self, key: str) -> str | None:
-        """The text of an Airflow Variable, or None where there is none."""
+        """Read an Airflow Variable; None if there is none."""
         rows = self._query("SELECT val FROM variable WHERE key = ?", key)
         return str(rows[0][0]) if rows else None
 
     def set_variable(self, key: str, value: str) -> None:
-        """Write a Variable, as somebody's hand in the UI would."""
+        """Write a Variable, as a user does in the UI."""
         with sqlite3.connect(self.folder / "airflow.db") as database:
             database.execute("DELETE FROM variable WHERE key = ?", (key,))
             database.execute(
@@ -133,9 +137,10 @@ class AirflowHome:
     def xcom(
         self, dag_id: str, run_id: str, task_id: str, key: str = "return_value", map_index: int = -1
     ) -> Any:
-        """What a task pushed, as it went into the database; None where it pushed nothing."""
+        """Read a task's XCom as it is in the database; None if there is none."""
         rows = self._query(
-            "SELECT value FROM xcom WHERE dag_id = ? AND run_id = ? AND task_id = ? AND key = ? AND map_index = ?",
+            "SELECT value FROM xcom WHERE dag_id = ? AND run_id = ? AND task_id = ? AND key = ? "
+            "AND map_index = ?",
             dag_id,
             run_id,
             task_id,
@@ -153,15 +158,16 @@ class AirflowHome:
         return value
 
     def asset_extras(self, asset: str) -> list[dict[str, Any]]:
-        """What the events of an asset say, oldest first."""
+        """Read the extras of an asset's events, oldest first."""
         rows = self._query(
-            "SELECT e.extra FROM asset_event e JOIN asset a ON a.id = e.asset_id WHERE a.name = ? ORDER BY e.id",
+            "SELECT e.extra FROM asset_event e JOIN asset a ON a.id = e.asset_id "
+            "WHERE a.name = ? ORDER BY e.id",
             asset,
         )
         return [json.loads(extra) if isinstance(extra, str) else extra for (extra,) in rows]
 
     def end_processes(self) -> None:
-        """End what is still running of what was started."""
+        """End the started processes that still run."""
         for process in self._running:
             if process.poll() is None:
                 os.killpg(process.pid, 9)
@@ -196,9 +202,9 @@ class AirflowHome:
 
 
 def make_database(folder: Path) -> Path:
-    """A new Airflow database in `folder`: what `airflow db migrate` makes.
+    """Create an Airflow database in `folder` by `airflow db migrate`.
 
-    :raises AssertionError: with Airflow's own words when it could not.
+    :raises AssertionError: with Airflow's output if it could not.
     """
     (folder / "dags").mkdir()
     made = subprocess.run(
@@ -216,7 +222,10 @@ def make_database(folder: Path) -> Path:
 
 
 def settings(folder: Path) -> dict[str, str]:
-    """The environment of Airflow's processes; SQLite without an encryption key, so that tests may read it."""
+    """Environment of Airflow's processes.
+
+    The database is SQLite without an encryption key, so that tests can read it.
+    """
     inherited = {
         name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")
     }
@@ -225,7 +234,8 @@ def settings(folder: Path) -> dict[str, str]:
         "AIRFLOW__CORE__DAGS_FOLDER": str(folder / "dags"),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__FERNET_KEY": "",
-        # A disk that is busy with other tests may take longer to write than the five seconds that SQLite waits for its lock.
+        # On a disk that is busy with other tests, a write may take longer than SQLite's five
+        # seconds.
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{folder}/airflow.db?timeout=60",
         "PYTHONUNBUFFERED": "1",
     }

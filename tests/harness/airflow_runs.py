@@ -1,4 +1,4 @@
-"""A run of a DAG under Airflow's scheduler: what became of it, and what a user or a failing machine does to it."""
+"""A run of a DAG under Airflow's scheduler: its states, and what a user or a failure does to it."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ FINISHED = frozenset({"success", "failed"})
 
 
 def wait_until(true: Callable[[], Any], what: str, seconds: float = PATIENCE_SECONDS) -> Any:
-    """Wait for another process to make something come true; what it then is.
+    """Wait until another process has made something true, and return it.
 
-    :raises AssertionError: it did not; `what` says what was waited for.
+    :raises AssertionError: it did not become true; `what` describes the condition.
     """
     deadline = time.monotonic() + seconds
     while not (found := true()):
@@ -35,10 +35,10 @@ def wait_until(true: Callable[[], Any], what: str, seconds: float = PATIENCE_SEC
 
 @dataclass(frozen=True, slots=True)
 class TaskTry:
-    """A task instance as the database has it.
+    """A task instance as it is in the database.
 
-    :param number: of its try.
-    :param pid: of the task's process, while it runs.
+    :param number: number of the try.
+    :param pid: process id of the task while it runs.
     """
 
     state: str
@@ -67,25 +67,25 @@ class Run:
         return TaskTry(*rows[0]) if rows else None
 
     def tries(self, task_id: str) -> int:
-        """How often a task was tried."""
+        """Number of tries of a task."""
         task = self.task(task_id)
         return task.number if task else 0
 
     def tasks(self) -> dict[str, str]:
-        """State by task id; a mapped task's id is followed by its map index, as `task[0]`."""
+        """State by task id; the id of a mapped task ends with its map index, as in `task[0]`."""
         return self.services.home._task_states(self.dag_id, self.run_id)
 
     def state(self) -> str:
-        """The run's own state; empty when it was deleted."""
+        """State of the run; empty if it was deleted."""
         rows = self.services.home._query(
             "SELECT state FROM dag_run WHERE dag_id = ? AND run_id = ?", self.dag_id, self.run_id
         )
         return str(rows[0][0]) if rows else ""
 
     def wait(self, state: str | None = None) -> dict[str, str]:
-        """Wait until the run has ended; its tasks' states.
+        """Wait until the run has ended, and return the states of its tasks.
 
-        :param state: in which it must end; otherwise the logs are told.
+        :param state: expected state of the run; any other one fails with the logs.
         """
         wait_until(lambda: self.state() in FINISHED, f"run {self.run_id} of {self.dag_id} ends")
         assert state in {None, self.state()}, f"the run ended {self.state()}:\n{self.log()}"
@@ -105,11 +105,11 @@ class Run:
         return found
 
     def result(self, task_id: str, map_index: int = -1) -> Any:
-        """What a task returned."""
+        """Read a task's return value."""
         return self.services.home.xcom(self.dag_id, self.run_id, task_id, map_index=map_index)
 
     def clear(self, *task_ids: str, downstream: bool = False) -> None:
-        """Clear tasks, as the UI does; with none named, all."""
+        """Clear tasks, as the UI does; all of them if none is named."""
         asked: dict[str, Any] = {
             "dry_run": False,
             "dag_run_id": self.run_id,
@@ -129,17 +129,17 @@ class Run:
         self.services.request("DELETE", self.path)
 
     def log(self, task_id: str = "*") -> str:
-        """What the run's tasks logged, or one of them, try by try."""
+        """Read the logs of the run's tasks, or of one of them, try by try."""
         folder = self.services.home.folder / "logs" / f"dag_id={self.dag_id}"
         files = sorted((folder / f"run_id={self.run_id}").glob(f"task_id={task_id}/**/*.log"))
         return "\n".join(f"--- {file.parent.name} {file.stem}\n{_events(file)}" for file in files)
 
     def kill_task(self, task_id: str) -> None:
-        """SIGKILL the process of a running task; its supervisor stays and notices."""
+        """SIGKILL the process of a running task; its supervisor notices that."""
         os.kill(self.process(task_id).pid, signal.SIGKILL)
 
     def kill_supervisor(self, task_id: str) -> psutil.Process:
-        """SIGKILL the supervisor of a running task; the task's process, which lives on."""
+        """SIGKILL the supervisor of a running task; the task's process continues."""
         process = self.process(task_id)
         supervisor = process.parent()
         assert supervisor is not None
@@ -147,7 +147,7 @@ class Run:
         return process
 
     def process(self, task_id: str) -> psutil.Process:
-        """The process of a task that runs, or is about to."""
+        """Process of a task that runs or is about to run."""
         found: TaskTry = wait_until(
             lambda: (one := self.task(task_id)) and one.pid and one.state == "running" and one,
             f"{task_id} runs",
@@ -157,7 +157,7 @@ class Run:
 
 
 def _events(file: Path) -> str:
-    """The messages of a task's log, which is JSON lines."""
+    """Messages of a task's log, which is JSON lines."""
     said = []
     for line in file.read_text(errors="replace").splitlines():
         try:

@@ -1,8 +1,9 @@
-"""The services of an Airflow of a test's own: API server, scheduler with LocalExecutor, DAG processor, triggerer on request.
+"""The services of a test's own Airflow: API server, scheduler, DAG processor, triggerer.
 
-Everything is real: the scheduler's executor forks supervisors, these fork the task processes, and both speak to the API server over
-HTTP. What a user does in the UI is done through the REST API; states are read from the SQLite file, which answers also while the API
-server is down. The tables, columns and routes are those of Airflow 3.3.
+Everything is real: the executor (LocalExecutor) forks supervisors, these fork the task processes,
+and both speak to the API server over HTTP. User actions go through the REST API; states are read
+from the SQLite file, which also works while the API server is down. The tables, columns and routes
+are those of Airflow 3.3.
 """
 
 from __future__ import annotations
@@ -33,34 +34,36 @@ COMPONENTS = ("api-server", "scheduler", "dag-processor")
 WITH_TRIGGERER = (*COMPONENTS, "triggerer")
 READY_SECONDS = 120
 
-# Airflow waits by seconds and minutes where a test has a second; and looks around for as long as it is up, which tests beside it pay for.
+# Airflow's defaults wait for seconds and minutes; and poll often, which slows tests in parallel.
 QUICK = {
     "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.3",
     "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",
     "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "15",
     "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "1",
     "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": "1",
-    # A dead task's Spark job holds on to the task's pipes; its supervisor waits for them to be closed.
+    # The Spark job of a killed task keeps the task's pipes open; the supervisor waits for their
+    # end.
     "AIRFLOW__WORKERS__SOCKET_CLEANUP_TIMEOUT": "1",
-    # A supervisor to which nobody answers asks twice and gives up after a second or two, not after minutes; one that is only answered
-    # late, on a busy machine, waits. And its task may go on without it being heard.
+    # A supervisor without an answer asks twice and gives up after two seconds instead of minutes.
+    # One that gets a late answer, on a busy machine, waits. Its task may run without heartbeats.
     "AIRFLOW__WORKERS__MAX_FAILED_HEARTBEATS": "100",
     "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": "60",
     "AIRFLOW__WORKERS__EXECUTION_API_RETRIES": "2",
     "AIRFLOW__WORKERS__EXECUTION_API_RETRY_WAIT_MAX": "1.0",
     "AIRFLOW__DAG_PROCESSOR__BUNDLE_REFRESH_CHECK_INTERVAL": "1",
     "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "1",
-    # A file that is new or has changed is parsed at once all the same.
+    # A new or changed file is parsed at once nevertheless.
     "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",
     "AIRFLOW__DAG_PROCESSOR__PRINT_STATS_INTERVAL": "0",
-    # What a dead triggerer held goes to another one after this long.
+    # Time after which another triggerer takes over the triggers of a dead one.
     "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
     "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "6",
     "AIRFLOW__SCHEDULER__TRIGGER_TIMEOUT_CHECK_INTERVAL": "1",
 }
 
 
-# Read by every Airflow process when it starts. Tasks are forks of the scheduler, and would each import all this anew.
+# Every Airflow process reads this at its start. Tasks are forks of the scheduler, and would
+# otherwise each import all of it.
 LOCAL_SETTINGS = """
 import sys
 
@@ -77,7 +80,7 @@ if "scheduler" in sys.argv:
 
 @dataclass(slots=True, kw_only=True)
 class AirflowServices:
-    """A running Airflow; make it by `AirflowServices.running`."""
+    """A running Airflow, made by `AirflowServices.running`."""
 
     home: AirflowHome
     port: int
@@ -89,7 +92,10 @@ class AirflowServices:
     def running(
         cls, home: AirflowHome, components: Sequence[str] = COMPONENTS
     ) -> Iterator[AirflowServices]:
-        """The services of `home` for the length of a block, ready for its DAGs; their logs are in `home.folder`."""
+        """Run the services of `home` for a block, until they are ready for its DAGs.
+
+        Their logs are in `home.folder`.
+        """
         services = cls(home=home, port=free_port())
         home.environment.update(services._settings())
         (home.folder / "config").mkdir()
@@ -103,7 +109,10 @@ class AirflowServices:
             services._end()
 
     def _end(self) -> None:
-        """End the services, and the tasks and jobs that they have started: each is in a process group of its own."""
+        """End the services, and the tasks and jobs that they have started.
+
+        Each of these is in its own process group.
+        """
         started = [
             child
             for process in self.processes.values()
@@ -116,12 +125,12 @@ class AirflowServices:
                 child.kill()
 
     def start(self, component: str, name: str = "", **environment: str) -> None:
-        """Start a service, or start it again.
+        """Start a service for the first time or again.
 
-        :param name: of one more of its kind; its own name otherwise.
-        :param environment: where it differs from the others'.
+        :param name: name for a second one of its kind; otherwise the service's own.
+        :param environment: variables that differ from those of the other services.
         """
-        # A triggerer serves its logs on a port, which the last one may still have.
+        # A triggerer serves its logs on a port that the previous one may still hold.
         own = {"AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(free_port()), **environment}
         self.processes[name or component] = start(
             (*AIRFLOW, component),
@@ -136,18 +145,18 @@ class AirflowServices:
         wait_until(self._answers, "the API server answers", READY_SECONDS)
 
     def kill(self, name: str) -> None:
-        """SIGKILL a service and whatever it has started."""
+        """SIGKILL a service and every process that it has started."""
         process = self.processes.pop(name)
         children = psutil.Process(process.pid).children(recursive=True)
         os.killpg(process.pid, signal.SIGKILL)
-        for child in children:  # the triggerer's loop is in a group of its own
+        for child in children:  # the triggerer's loop is in its own group
             with suppress(psutil.NoSuchProcess):
                 child.kill()
         process.wait()
 
     @contextmanager
     def without(self, *components: str) -> Iterator[None]:
-        """Services are not there for the length of a block."""
+        """Stop services for a block, and start them again after it."""
         for component in components:
             self.kill(component)
         yield
@@ -160,15 +169,16 @@ class AirflowServices:
     # What a user does.
 
     def trigger(self, dag_id: str, conf: Mapping[str, Any], logical_date: str | None = None) -> Run:
-        """Start a run of a DAG, or have it wait until one may start."""
+        """Start a run of a DAG, or queue it."""
         asked = {"logical_date": logical_date, "conf": conf}
         made = self.request("POST", f"dags/{dag_id}/dagRuns", asked)
         return Run(services=self, dag_id=dag_id, run_id=made["dag_run_id"])
 
     def backfill(self, dag_id: str, first: str, last: str, conf: Mapping[str, Any]) -> None:
-        """Order runs for past dates, also for those that have had one.
+        """Create runs for past dates, also for dates that had a run.
 
-        On SQLite Airflow does this only while nothing else writes: `without("scheduler", "dag-processor", "triggerer")`.
+        On SQLite, Airflow does this only while no other process writes: `without("scheduler",
+        "dag-processor", "triggerer")`.
         """
         asked = {
             "dag_id": dag_id,
@@ -181,7 +191,7 @@ class AirflowServices:
         self.request("POST", "backfills", asked)
 
     def switch_on(self, dag_id: str) -> None:
-        """Let a DAG be scheduled; its watchers begin when its file is next parsed, which is asked for."""
+        """Unpause a DAG and request a parse of its file, so that its watchers start."""
         self._switch(dag_id, is_paused=False)
 
     def switch_off(self, dag_id: str) -> None:
@@ -189,21 +199,25 @@ class AirflowServices:
         self._switch(dag_id, is_paused=True)
 
     def _switch(self, dag_id: str, *, is_paused: bool) -> None:
-        """A conflict says that the file is about to be parsed anyway."""
+        """Pause or unpause; a conflict means that the file is about to be parsed anyway."""
         dag = self.request("PATCH", f"dags/{dag_id}", {"is_paused": is_paused})
         asked = self._ask("PUT", f"/api/v2/parseDagFile/{dag['file_token']}")
         assert asked.is_success or asked.status_code == httpx.codes.CONFLICT, asked.text
 
     def is_watching(self, dag_id: str) -> bool:
-        """Whether triggers belong to the assets that a DAG is scheduled by, as far as the database knows; a triggerer learns of it later."""
+        """True if the database has triggers for the assets that schedule a DAG.
+
+        A triggerer learns of them later.
+        """
         watched = self.home._query(
-            "SELECT 1 FROM asset_watcher JOIN dag_schedule_asset_reference USING (asset_id) WHERE dag_id = ?",
+            "SELECT 1 FROM asset_watcher JOIN dag_schedule_asset_reference USING (asset_id) "
+            "WHERE dag_id = ?",
             dag_id,
         )
         return bool(watched)
 
     def add_dag(self, file: Path, dag_id: str) -> None:
-        """Put a file into the DAGs folder, and wait until its DAG is known."""
+        """Put a file into the DAGs folder, and wait until Airflow has its DAG."""
         shutil.copy(file, self.home.dags)
 
         def known() -> bool:
@@ -213,7 +227,7 @@ class AirflowServices:
         wait_until(known, f"{file.name} is parsed")
 
     def all_runs(self, dag_id: str) -> list[Run]:
-        """Runs of a DAG in the order in which they were asked for."""
+        """Runs of a DAG in the order of their requests."""
         rows = self.home._query("SELECT run_id FROM dag_run WHERE dag_id = ? ORDER BY id", dag_id)
         return [Run(services=self, dag_id=dag_id, run_id=run_id) for (run_id,) in rows]
 
@@ -226,9 +240,9 @@ class AirflowServices:
         return {str(date)[:10]: Run(services=self, dag_id=dag_id, run_id=run) for date, run in rows}
 
     def request(self, method: str, path: str, body: Any = None) -> Any:
-        """Ask the REST API.
+        """Send a request to the REST API.
 
-        :raises AssertionError: with what it said, when it refused.
+        :raises AssertionError: with the answer if it is an error.
         """
         answer = self._ask(method, f"/api/v2/{path}", body)
         assert answer.is_success, f"{method} {path}: {answer.status_code} {answer.text}"
@@ -250,7 +264,7 @@ class AirflowServices:
         return dict(health.json()) if health.is_success else None
 
     def _wait_ready(self) -> None:
-        """Until every service says it is healthy and every DAG file is parsed."""
+        """Wait until every service reports healthy and every DAG file is parsed."""
         names = [name.replace("-", "_") for name in self.processes if name != "api-server"]
 
         def ready() -> bool:
@@ -283,8 +297,8 @@ class AirflowServices:
             "AIRFLOW__CORE__PARALLELISM": "4",
             "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
-            # Known to all services, and to an API server that is started again.
-            "AIRFLOW__API_AUTH__JWT_SECRET": "of these tests only, and long enough for HS512 to take it as it is",
+            # Shared by all services, also by an API server that is started again.
+            "AIRFLOW__API_AUTH__JWT_SECRET": "for tests only; HS512 requires a secret of 64 bytes or more here",
             "AIRFLOW__API__SECRET_KEY": "of these tests only",
             "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(free_port()),
             "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",

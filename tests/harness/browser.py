@@ -1,4 +1,7 @@
-"""A headless Chromium for tests of Airflow's pages: Debian's packages `chromium` and `chromium-driver`, driven by Selenium."""
+"""A headless Chromium for tests of Airflow's pages, driven by Selenium.
+
+Browser and driver are Debian's packages `chromium` and `chromium-driver`.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ OPTIONS = ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--windo
 
 @contextmanager
 def chromium() -> Iterator[webdriver.Chrome]:
-    """A browser window for the length of a block; the test is skipped where this machine has no Chromium."""
+    """Open a browser for a block; skip the test on a machine without Chromium."""
     binary, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if binary is None or driver is None:
         pytest.skip("no Chromium: install Debian's packages chromium and chromium-driver")

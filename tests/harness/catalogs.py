@@ -1,4 +1,7 @@
-"""Catalog servers, each in a JVM of its own on the loopback interface: Iceberg's REST server, which is that of its tests."""
+"""Catalog servers on the loopback interface, each in its own JVM.
+
+The Iceberg REST server is the one of Iceberg's own tests.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,8 @@ if TYPE_CHECKING:
 
 @contextmanager
 def rest_catalog(jars: Jars, folder: Path) -> Iterator[str]:
-    """Serve a catalog that keeps names in SQLite, and all files in a folder; yields the URI."""
-    # Of Spark's jars only these: it brings an older servlet API.
+    """Serve a catalog with its names in SQLite and all files in a folder; yield its URI."""
+    # Only these jars of Spark, which has an older servlet API.
     hadoop = [*_of_spark("hadoop-client-*.jar"), *_of_spark("commons-logging*.jar")]
     with _java([*jars.rest_catalog, *hadoop]) as java:
         properties = java.java.util.HashMap()

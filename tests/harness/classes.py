@@ -1,8 +1,10 @@
-"""How every Spark of the tests starts: its classes are loaded and verified once and kept in a file, and Java optimises little.
+"""Options that make each Spark of the tests start faster.
 
-The tests start some two hundred, and to start is most of what each does. `python -m tests.harness.classes` makes the file, which belongs to
-one environment: Java takes it for the very jars that it was made from, and otherwise goes without. The one halves the time that a start takes,
-the other what a short job takes of the processors.
+Spark's classes are loaded and verified once and kept in a file, and Java optimises little. The
+tests start some two hundred Sparks, and the start is most of what each does. `python -m
+tests.harness.classes` makes the file, which belongs to one environment: Java uses it only with the
+very jars that it was made from. The file halves the time of a start; less optimisation halves the
+processor time of a short job.
 """
 
 from __future__ import annotations
@@ -16,35 +18,37 @@ from pathlib import Path
 from tests.harness.spark import environment
 
 VARIABLE = "SPARK_SUBMIT_OPTS"
-"""Where each `spark-submit`, and each session of PySpark, looks for options of Java."""
+"""Environment variable with Java options for each `spark-submit` and PySpark session."""
 
 _ARCHIVE = Path(sys.prefix) / "spark-classes.jsa"
 _SECONDS = 300
-# What does not fit is passed over; that is said on standard output, where tests read what jobs say.
+# Java skips a file that does not fit, and would log that on standard output, which tests read.
 _SILENT = "-Xlog:cds*=off -Xlog:class+path*=off"
-# As `preflight.quick_start` has it for little work: to optimise for longer than the job lasts takes as much again as the job.
+# As in `preflight.quick_start`: full optimisation would take as much time again as a short job.
 _SHORT_JOBS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
-# Touches what most jobs of the tests touch.
+# Loads the classes that most jobs of the tests load.
 _JOB = """
 import sys
 from pyspark.sql import SparkSession, functions as F
 spark = SparkSession.builder.getOrCreate()
-rows = spark.range(100).select("id", (F.col("id") % 3).cast("string").alias("kind"), F.current_timestamp().alias("at"))
+kind = (F.col("id") % 3).cast("string").alias("kind")
+rows = spark.range(100).select("id", kind, F.current_timestamp().alias("at"))
 rows.write.partitionBy("kind").parquet(sys.argv[1])
 read = spark.read.parquet(sys.argv[1])
-read.mapInArrow(lambda batches: batches, read.schema).join(rows.select("id"), "id").groupBy("kind").agg(F.max("at"), F.count("*")).collect()
+joined = read.mapInArrow(lambda batches: batches, read.schema).join(rows.select("id"), "id")
+joined.groupBy("kind").agg(F.max("at"), F.count("*")).collect()
 spark.createDataFrame([(1, "one")], "id bigint, name string").sort("name").toArrow()
 spark.stop()
 """
 
 
 def options() -> str:
-    """What Java is to be started with for a Spark of the tests; with the file where there is one."""
+    """Java options for a Spark of the tests; they name the file if there is one."""
     return _with("SharedArchiveFile", _ARCHIVE) if _ARCHIVE.exists() else _SHORT_JOBS
 
 
 def main() -> None:
-    """Make the file if it is not there. Where that fails, the tests take longer and do without."""
+    """Make the file if there is none; without it, the tests take longer."""
     if _ARCHIVE.exists():
         return
     _say("Spark's classes are put into a file that its tests share (half a minute, once) ...")
@@ -74,7 +78,7 @@ def main() -> None:
 
 
 def _with(option: str, archive: Path) -> str:
-    # It is taken apart as by a shell: there may be a space in the path.
+    # The variable is split as by a shell, and the path may contain a space.
     return f'-XX:{option}="{archive}" {_SILENT} {_SHORT_JOBS}'
 
 

@@ -1,6 +1,7 @@
-"""A process that dies at one of the package's named steps, as by SIGKILL: no handler runs, nothing is flushed, no thread ends its work.
+"""A process that dies at one of the package's named steps, as by SIGKILL.
 
-Without Airflow, so that it starts in a second; `stops` is for whole Airflows and Spark drivers.
+No handler runs, nothing is flushed, no thread ends its work. There is no Airflow in it, so it
+starts in a second; `stops` is for whole Airflows and Spark drivers.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ DEAD = 9
 
 
 def kill_at(step: str, nth: int, module: str, told: dict[str, Any], then: str = "") -> None:
-    """Run a module in a process of its own, which calls `told_and_doomed` first, until it dies there.
+    """Run a module in its own process until it dies at a step.
 
-    :param nth: the first time that it gets there, the third time.
-    :param then: name of an audit event of Python's own: the process dies at the first one after the step.
+    The module calls `told_and_doomed` first.
+
+    :param nth: 1 for the first time that the process reaches the step, 3 for the third time.
+    :param then: name of a Python audit event: the process dies at the first one after the step.
     """
     given = json.dumps({"step": step, "nth": nth, "told": told, "then": then})
     done = subprocess.run(
@@ -31,7 +34,7 @@ def kill_at(step: str, nth: int, module: str, told: dict[str, Any], then: str = 
 
 
 def told_and_doomed() -> dict[str, Any]:
-    """What `kill_at` was told, in the process that is to die."""
+    """Return the arguments of `kill_at` in the process that is to die."""
     given = json.load(sys.stdin)
     seen: Counter[object] = Counter()
     is_there = False

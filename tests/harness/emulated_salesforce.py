@@ -1,4 +1,7 @@
-"""The emulator as a process of its own, which can be killed and started again on the same ports; counts survive the kill here."""
+"""The emulator in its own process, which can be killed and restarted on the same ports.
+
+Counts of deliveries survive the kill here.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +31,8 @@ ROOT = Path(__file__).parents[2]
 class EmulatedSalesforce:
     """One org on a bus that outlives its process.
 
-    :param folder: the emulator's own; events, ports and secrets are in it.
-    :param knobs: as the command line takes them.
+    :param folder: folder of the emulator, with its events, ports and secrets.
+    :param knobs: knobs as on the command line.
     """
 
     folder: Path
@@ -40,7 +43,7 @@ class EmulatedSalesforce:
     _delivered_before: dict[str, int] = field(default_factory=dict)
 
     def start(self) -> Self:
-        """Start it, the first time or again; returns when it answers."""
+        """Start the emulator, for the first time or again, and wait until it answers."""
         state = state_file(str(self.folder))
         state.unlink(missing_ok=True)
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -68,7 +71,7 @@ class EmulatedSalesforce:
         return self
 
     def kill(self) -> None:
-        """SIGKILL; what it had delivered until now is remembered."""
+        """SIGKILL the emulator; its deliveries so far stay counted."""
         assert self._process is not None
         for topic, count in self._counts().items():
             self._delivered_before[topic] = self._delivered_before.get(topic, 0) + count
@@ -76,9 +79,9 @@ class EmulatedSalesforce:
         self._close(self._process)
 
     def order(self, verb: str, **arguments: Any) -> None:
-        """Tell the emulator to do something; returns when it has.
+        """Send a command to the emulator, and wait until it is done.
 
-        :param verb: of `Emulator`, or of something it has: `fail_next`, `drop_connections`.
+        :param verb: method of `Emulator` or of one of its parts: `fail_next`, `drop_connections`.
         """
         process = self._process
         assert process is not None
@@ -89,17 +92,17 @@ class EmulatedSalesforce:
         assert process.stdout.readline() == "done\n", (self.folder / "emulator.log").read_text()
 
     def advance(self, hours: float) -> None:
-        """Move its clock, which goes on from there after a restart, too."""
+        """Move the emulator's clock forward; the clock keeps that after a restart."""
         self._hours += hours
         self.order("clock.advance", hours=hours)
 
     def restart(self) -> None:
-        """Kill it and start it again, on the same ports and the same events."""
+        """Kill the emulator and start it again, with the same ports and events."""
         self.kill()
         self.start()
 
     def freeze(self) -> None:
-        """Let it do nothing any more; its connections stay open, and nobody hears of it."""
+        """Suspend the emulator; its connections stay open without an answer."""
         assert self._process is not None
         os.kill(self._process.pid, signal.SIGSTOP)
 
@@ -108,7 +111,7 @@ class EmulatedSalesforce:
         os.kill(self._process.pid, signal.SIGCONT)
 
     def stop(self) -> None:
-        """End it in good order."""
+        """End the emulator by SIGTERM."""
         if self._process is not None and self._process.poll() is None:
             self.thaw()
             self._close(self._process)
@@ -134,30 +137,36 @@ class EmulatedSalesforce:
         return self.where.remote()
 
     def connection(self) -> dict[str, Any]:
-        """The Airflow connection to it."""
+        """Airflow connection to this emulator."""
         found: dict[str, Any] = self.remote.get("connection", auth="client_credentials")
         return found
 
     def define_event(self, name: str, **fields: str) -> str:
-        """Define a platform event; its topic."""
+        """Define a platform event, and return its topic."""
         return str(self.remote.post("definitions", kind="event", name=name, fields=fields)["topic"])
 
     def define_managed(self, name: str, topic: str) -> None:
-        """Define a managed subscription that loses nothing by itself."""
+        """Define a managed subscription that loses no event by itself."""
         replays = {"default_replay": "EARLIEST", "error_recovery_replay": "EARLIEST"}
         self.remote.post("managed/define", name=name, topic=topic, **replays)
 
     def committed(self, name: str) -> str:
-        """Replay id in hex that a managed subscription's next stream starts after; empty for none."""
+        """Replay id in hex that the next stream of a managed subscription starts after.
+
+        Empty if nothing is committed.
+        """
         found = self.remote.get("managed")["managed"]
         return next(str(one["committed"]) for one in found if one["developer_name"] == name)
 
     def publish(self, topic: str, events: list[dict[str, Any]], ids: list[str]) -> list[str]:
-        """Publish platform events under these ids; their replay ids in hex, oldest first."""
+        """Publish platform events under these ids; return their replay ids in hex, oldest first."""
         return list(self.remote.post("events", topic=topic, events=events, ids=ids)["replay_ids"])
 
     def publish_raw(self, topic: str, payload: bytes, event_id: str) -> list[str]:
-        """Publish a payload as it is, be it decodable or not, by `Publish` itself; its replay id in hex."""
+        """Publish a payload as it is by `Publish`, and return its replay id in hex.
+
+        The payload may be undecodable.
+        """
         import grpc
 
         from airflow_provider_sfevents.proto.pubsub_api_pb2 import ProducerEvent, PublishRequest
@@ -181,7 +190,7 @@ class EmulatedSalesforce:
             "client_secret": login["password"],
         }
         url = f"{self.where.url}/services/oauth2/token"
-        with urlopen(url, data=urlencode(asked).encode(), timeout=30) as answer:  # noqa: S310 - ours, on loopback
+        with urlopen(url, data=urlencode(asked).encode(), timeout=30) as answer:  # noqa: S310
             session = json.load(answer)
         return [
             ("accesstoken", session["access_token"]),
@@ -190,14 +199,17 @@ class EmulatedSalesforce:
         ]
 
     def deliveries(self, topic: str) -> int:
-        """Events of a topic delivered so far, by this process and by those before it."""
+        """Count deliveries on a topic, by this process and its predecessors."""
         return self._delivered_before.get(topic, 0) + self._counts().get(topic, 0)
 
     def wait_no_subscriber(self, topic: str, timeout_seconds: float = 120) -> None:
-        """Until nobody is subscribed any more: a killed client's stream ends when the server notices."""
+        """Wait until no stream subscribes to the topic.
+
+        The stream of a killed client ends only after the server has noticed.
+        """
         until = time.monotonic() + timeout_seconds
         while self._topic(topic)["subscribers"]:
-            assert time.monotonic() < until, f"somebody is still subscribed to {topic}"
+            assert time.monotonic() < until, f"a stream still subscribes to {topic}"
             time.sleep(0.02)
 
     def _topic(self, name: str) -> dict[str, Any]:

@@ -1,8 +1,7 @@
-"""An emulator in a process of its own that does what it is told, a line of JSON for each verb: see `emulated_salesforce`.
+"""Run an emulator on commands from standard input, one line of JSON each.
 
-python -m tests.harness.emulator_host FOLDER KNOB=VALUE ...
-
-It ends when its standard input does, so that none outlives the tests that started it.
+See `emulated_salesforce`. `python -m tests.harness.emulator_host FOLDER KNOB=VALUE ...` ends at the
+end of its standard input, so that no emulator outlives the tests that started it.
 """
 
 from __future__ import annotations

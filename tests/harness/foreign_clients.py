@@ -1,6 +1,7 @@
-"""Other people's clients as processes: started by a small driver, told what to do and telling what they see, a line of JSON each.
+"""Foreign clients as processes, each run by a small driver.
 
-Each has an environment of its own in which the emulator's certificate is trusted, in the way that `docs/reference/emulator.md` gives to users.
+Orders and reports are lines of JSON. Each client has its own environment, in which the emulator's
+certificate is trusted in the way that `docs/reference/emulator.md` describes.
 """
 
 from __future__ import annotations
@@ -24,17 +25,17 @@ if TYPE_CHECKING:
 
 NPM_CLIENT = "salesforce-pubsub-api-client"
 _SECONDS = 30.0
-# All else that this machine is set up with (certificates, proxies) must not decide whom a client trusts and how it gets there.
+# The machine's own certificates and proxies must not decide which server a client trusts.
 _INHERITED = ("HOME", "LANG", "PATH", "TMPDIR")
 
 
 class ForeignError(Exception):
-    """The client refused what it was told, or raised; the text is its own."""
+    """The client refused an order or raised; the message is its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """How a client is started."""
+    """Command and environment of a client."""
 
     command: tuple[str, ...]
     environment: Mapping[str, str]
@@ -45,7 +46,7 @@ class Program:
 class ForeignClient:
     """One client in its process.
 
-    :param said: what it told on its own so far, oldest first: events, keepalives, errors.
+    :param said: unsolicited reports so far, oldest first: events, keepalives, errors.
     """
 
     program: Program
@@ -70,14 +71,14 @@ class ForeignClient:
         return self
 
     def order(self, order: str, **arguments: Any) -> Any:
-        """Let it do something; what came of it.
+        """Send an order to the client, and return the result.
 
-        :raises ForeignError: with what the client raised.
+        :raises ForeignError: with the client's error.
         """
         process = self._process
         assert process is not None
         assert process.stdin is not None
-        with suppress(BrokenPipeError):  # then it has ended, and its last words are in the log
+        with suppress(BrokenPipeError):  # the client has ended, and its last output is in the log
             process.stdin.write(f"{json.dumps({'order': order, **arguments})}\n")
             process.stdin.flush()
         answer = self._told("order", order, 1)[0]
@@ -87,11 +88,11 @@ class ForeignClient:
         return answer.get("result")
 
     def wait(self, kind: str, count: int = 1) -> list[dict[str, Any]]:
-        """All it has told of this kind, once there are so many."""
+        """Wait until there are so many reports of this kind, and return them."""
         return self._told("said", kind, count)
 
     def stop(self) -> None:
-        """End it in good order; a client that does not end is killed, and the test told."""
+        """End the client; one that does not end is killed, and the test fails."""
         process, reader = self._process, self._reader
         if process is None or reader is None:
             return
@@ -109,11 +110,11 @@ class ForeignClient:
 
     @property
     def log(self) -> str:
-        """The end of what it wrote to standard error."""
+        """End of the client's standard error."""
         return (self.program.folder / "client.log").read_text()[-4000:]
 
     def _told(self, key: str, value: str, count: int) -> list[dict[str, Any]]:
-        """What it has told with this value, once there are so many; takes in line by line until then."""
+        """Read reports until so many have this value, and return them."""
         until = time.monotonic() + _SECONDS
         while len(found := [one for one in self.said if one.get(key) == value]) < count:
             try:
@@ -134,10 +135,12 @@ class ForeignClient:
 
 
 def node_program(driver: str, folder: Path, ca_file: str, *, trusted: bool = True) -> Program:
-    """A driver for Node, in a folder whose copy of the client has the certificate at the end of its bundle.
+    """Make a driver for Node, with a copy of the client in its folder.
 
-    :param trusted: whether it has; without it the client's bundle is as it came.
-    :raises NoClients: where the client cannot be had.
+    The copy has the certificate at the end of its bundle.
+
+    :param trusted: False leaves the client's bundle as it came.
+    :raises NoClients: if the client cannot be installed.
     """
     installed, own = node_modules(), folder / "node_modules"
     own.mkdir(parents=True)
@@ -154,10 +157,10 @@ def node_program(driver: str, folder: Path, ca_file: str, *, trusted: bool = Tru
 
 
 def python_program(driver: str, folder: Path, ca_file: str, *, trusted: bool = True) -> Program:
-    """A driver for Python, which finds a `certifi` with the certificate at the end of its bundle.
+    """Make a driver for Python, with a `certifi` that has the certificate at its end.
 
-    :param trusted: whether it has; without it certifi is as it came.
-    :raises NoClients: where the clients cannot be had.
+    :param trusted: False leaves certifi as it came.
+    :raises NoClients: if the clients cannot be installed.
     """
     interpreter = str(python())
     own = folder / "packages"
@@ -171,7 +174,7 @@ def python_program(driver: str, folder: Path, ca_file: str, *, trusted: bool = T
 
 
 def _certifi(interpreter: str, environment: Mapping[str, str] | None = None) -> Path:
-    """The bundle that a Python trusts, as `python -m certifi` says."""
+    """Path of the bundle that a Python trusts, from `python -m certifi`."""
     found = subprocess.run(
         [interpreter, "-m", "certifi"],
         env=dict(environment or _environment({})),

@@ -1,6 +1,7 @@
-"""Other people's clients, got by this machine's own npm and pip in the versions that `tests/foreign/clients` pins, and kept in a folder.
+"""Foreign clients, installed by the machine's own npm and pip and kept in a folder.
 
-Where they cannot be had, whoever asked is told why, and the test fails: an emulator that was not tried with them is not known to work.
+`tests/foreign/clients` pins their versions. If they cannot be installed, the error says why, and
+the test fails: an emulator that was not tried with them is not known to work.
 """
 
 from __future__ import annotations
@@ -25,25 +26,25 @@ _SECONDS = 600
 
 
 class NoClients(Exception):  # noqa: N818 - what is the case
-    """npm or pip could not get them; the message says why."""
+    """npm or pip could not install the clients; the message says why."""
 
 
 def cache_folder() -> Path:
-    """Where clients stay between runs; `SFEVENTS_CLIENTS` names another place."""
+    """Folder of the clients between runs; `SFEVENTS_CLIENTS` names another one."""
     home = os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache"))
     return Path(os.environ.get("SFEVENTS_CLIENTS", f"{home}/sfevents-clients"))
 
 
 def node_modules() -> Path:
-    """The folder `node_modules` with the client for Node.
+    """Folder `node_modules` with the client for Node.
 
-    :raises NoClients: without Node 20 or npm, or when npm cannot get a package.
+    :raises NoClients: without Node 20 or npm, or if npm cannot install a package.
     """
 
     def make(folder: Path) -> None:
         for name in _NPM_FILES:
             shutil.copy(CLIENTS / name, folder)
-        # Scripts of packages are not run: none of these needs one.
+        # Install scripts of packages do not run, because none of these needs one.
         options = ("--engine-strict", "--ignore-scripts", "--no-audit", "--no-fund")
         _run("npm", "ci", *options, cwd=folder)
 
@@ -52,9 +53,9 @@ def node_modules() -> Path:
 
 
 def python() -> Path:
-    """The interpreter of an environment with the clients for Python, and nothing of ours.
+    """Interpreter of an environment that has only the clients for Python.
 
-    :raises NoClients: when pip cannot get a package.
+    :raises NoClients: if pip cannot install a package.
     """
 
     def make(folder: Path) -> None:
@@ -68,7 +69,7 @@ def python() -> Path:
 
 
 def _made(name: str, lock: bytes, make: Callable[[Path], None]) -> Path:
-    """A folder made from this lock: by whoever comes first, again where it was left half made."""
+    """Folder made from this lock file, once; a folder that was left incomplete is made again."""
     folder = cache_folder() / f"{name}-{hashlib.sha256(lock).hexdigest()[:16]}"
     folder.parent.mkdir(parents=True, exist_ok=True)
     with folder.with_suffix(".lock").open("w") as turn:

@@ -1,7 +1,8 @@
-"""The jars that tests with Delta, Iceberg, Avro or S3 need, got by this machine's own Maven client and kept in a folder.
+"""Jars for tests with Delta, Iceberg, Avro or S3, from the machine's own Maven client.
 
-Versions are named here and nowhere else in the tests; `spark/tables/coordinates.py` names them to users. They are of the line of the
-Spark that is locked. Where Maven is not there, or cannot get them, whoever asked is told why; tests are then skipped with that reason.
+They are kept in a folder. Their versions are named only here among the tests;
+`spark/tables/coordinates.py` names them to users. They fit the locked Spark. Without Maven, or if
+Maven cannot get a jar, the test is skipped with the reason.
 """
 
 from __future__ import annotations
@@ -35,27 +36,28 @@ _DEPENDENCY = """
 <dependency><groupId>{0}</groupId><artifactId>{1}</artifactId><version>{2}</version>{3}</dependency>
 """
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
-<modelVersion>4.0.0</modelVersion><groupId>tests</groupId><artifactId>jars</artifactId><version>1</version>
+<modelVersion>4.0.0</modelVersion>
+  <groupId>tests</groupId><artifactId>jars</artifactId><version>1</version>
 <dependencies>{}</dependencies></project>
 """
 _SECONDS = 600
 
 
 class NoJars(Exception):  # noqa: N818 - what is the case
-    """Maven could not get them; the message says why."""
+    """Maven could not get the jars; the message says why."""
 
 
 def cache_folder() -> Path:
-    """Where jars stay between runs; `SFEVENTS_JARS` names another place."""
+    """Folder of the jars between runs; `SFEVENTS_JARS` names another one."""
     home = os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache"))
     return Path(os.environ.get("SFEVENTS_JARS", f"{home}/sfevents-jars"))
 
 
 @dataclass(frozen=True)
 class Jars:
-    """Paths of local jars, each got when it is first asked for.
+    """Paths of local jars, each fetched at its first use.
 
-    :raises NoJars: from every property, where they cannot be had.
+    :raises NoJars: from every property, if a jar cannot be fetched.
     """
 
     folder: Path = field(default_factory=cache_folder)
@@ -74,17 +76,17 @@ class Jars:
 
     @cached_property
     def rest_catalog(self) -> list[Path]:
-        """All of the class path of Iceberg's REST server, but for Hadoop's client."""
+        """Class path of Iceberg's REST server, without Hadoop's client."""
         return sorted(self._kept(*REST_CATALOG).glob("*.jar"))
 
     def resolved(self, coordinate: str) -> list[Path]:
-        """An artifact and what it depends on, without what Spark itself brings."""
+        """An artifact and its dependencies, without those that Spark has."""
         folder = self._kept(coordinate)
         brought = {_artifact(path) for path in _spark_jars().glob("*.jar")}
         return sorted(path for path in folder.glob("*.jar") if _artifact(path) not in brought)
 
     def _kept(self, *coordinates: str) -> Path:
-        """Folder of artifacts and what they depend on."""
+        """Folder of artifacts and their dependencies."""
         folder = self.folder / "+".join(coordinates).replace(":", "_")
         if not folder.is_dir():
             _fetch(coordinates, folder)
@@ -93,12 +95,12 @@ class Jars:
 
 @pytest.fixture(scope="session")
 def jars() -> Jars:
-    """Jars from Maven; a test that asks for some that cannot be had is skipped, and says why."""
+    """Jars from Maven; the test is skipped with the reason if one cannot be fetched."""
     return Jars()
 
 
 def or_skip(wanted: Callable[[], list[Path]]) -> list[Path]:
-    """Paths of jars; where they cannot be had the test is skipped, which is not passing."""
+    """Paths of jars; the test is skipped if one cannot be fetched."""
     try:
         return wanted()
     except NoJars as missing:
@@ -112,7 +114,10 @@ def _dependency(coordinate: str) -> str:
 
 
 def _fetch(wanted: Sequence[str], folder: Path) -> None:
-    """Let Maven copy them beside the folder, which then gets its name at once: two processes may do it."""
+    """Let Maven copy the jars beside the folder, and rename that atomically.
+
+    Two processes may do it at once.
+    """
     coordinate = ", ".join(wanted)
     if shutil.which("mvn") is None:
         raise NoJars(
@@ -144,5 +149,5 @@ def _spark_jars() -> Path:
 
 
 def _artifact(jar: Path) -> str:
-    """A jar's name without its version."""
+    """Name of a jar without its version."""
     return re.sub(r"-\d.*$", "", jar.name)

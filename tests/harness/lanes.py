@@ -1,7 +1,8 @@
-"""Tests that several processes run beside each other: `pytest -n 3`. Most of them wait most of the time.
+"""Distribution of tests over several processes: `pytest -n 3`.
 
-What is expensive to set up has a process to itself: a Spark session, the deployment of Airflow, the cluster, the stages of the proof.
-All else goes file by file. The longest come first, so that no process ends up with one of them while the others have nothing left.
+Most tests wait most of the time. Tests with an expensive setup share one process: a Spark session,
+the deployment of Airflow, the cluster, the stages of the proof. All others are distributed by file.
+The longest come first, so that no process still runs one of them when the others have ended.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ LONGEST_FIRST = (
     "tests/integration/",
     "tests/",
 )
-# A test is in the first lane that its name begins with. Spark's tests are two, as one alone would be what the others wait for in the end.
+# A test belongs to the first lane that its name begins with. Spark's tests are in two lanes,
+# because one alone would end last by far.
 SHARE_A_SETUP = {
     "tests/airflow/": "airflow",
     "tests/cluster/": "cluster",
@@ -41,12 +43,12 @@ SHARE_A_SETUP = {
 
 
 def sort(items: list[pytest.Item]) -> None:
-    """Put tests into the order in which they are handed out."""
+    """Sort tests into the order of their distribution."""
     items.sort(key=lambda item: _first_of(LONGEST_FIRST, item.nodeid))
 
 
 def lane_of(nodeid: str) -> str:
-    """What a test has to share a process with: its folder or its file."""
+    """Lane of a test: the folder or file whose tests share one process."""
     file = nodeid.partition("::")[0]
     return next((lane for start, lane in SHARE_A_SETUP.items() if file.startswith(start)), file)
 
@@ -56,10 +58,10 @@ def _first_of(folders: tuple[str, ...], nodeid: str) -> int:
 
 
 class Lanes(LoadScopeScheduling):  # type: ignore[misc]
-    """Hands out whole lanes, in the order of the tests."""
+    """Distribution of whole lanes, in the order of the tests."""
 
     def __init__(self, config: pytest.Config, log: object) -> None:
-        # Not by the number of tests in a lane: one test may be as long as a thousand others.
+        # The number of tests in a lane does not count: one may be as long as a thousand others.
         config.option.loadscopereorder = False
         super().__init__(config, log)
 

@@ -1,4 +1,4 @@
-"""Searches for secrets: planted ones in any usual spelling, access tokens by their shape."""
+"""Search for secrets: planted ones in any usual spelling, access tokens by their shape."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 
 TESTS = Path(__file__).parents[1]
 ISSUED = re.compile(r"00D[0-9A-Za-z]{12}(?:!|%21)[^\s*]")
-"""Begin of an access token or session id that Salesforce gave out."""
+"""First characters of an access token or session id from Salesforce."""
 
 _SECRET_FIELDS = re.compile("password|token|key|passphrase|secret")
 
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """Secrets by a name for each."""
+    """Secrets by name."""
 
     planted: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def of_connection(cls, connection: Mapping[str, Any], **extra: str) -> Secrets:
-        """Secrets of an Airflow connection, and of extras over its own."""
+        """Collect the secrets of an Airflow connection, and of extras that replace its own."""
         given = {"password": connection["password"], **connection["extra"], **extra}
         return cls(
             {name: str(value) for name, value in given.items() if _SECRET_FIELDS.search(name)}
@@ -40,7 +40,7 @@ class Secrets:
         return Secrets({**self.planted, **other.planted})
 
     def found_in(self, text: str) -> list[str]:
-        """Names of the planted secrets that a text holds, and the begin of each access token."""
+        """Names of the planted secrets in a text, and the start of each access token in it."""
         found = [
             name
             for name, value in self.planted.items()
@@ -51,20 +51,20 @@ class Secrets:
 
 
 def spellings(secret: str) -> set[str]:
-    """Forms in which a secret would still be one: quoted, escaped, in hex, in base64."""
+    """Spellings of a secret: plain, quoted, escaped, in hex, in base64."""
     data = secret.encode()
     forms = {secret, quote(secret, safe=""), quote_plus(secret), html.escape(secret)}
     forms |= {json.dumps(secret)[1:-1], repr(secret)[1:-1], data.hex(), data.hex().upper()}
-    for offset in range(3):  # what stands before it shifts its letters
+    for offset in range(3):  # the characters before it shift its base64
         encoded = base64.b64encode(b"x" * offset + data).decode()
         forms.add(encoded[4 if offset else 0 : len(encoded) - 4])
     return {form for form in forms if len(form) > 3}
 
 
 def recorded(error: BaseException) -> str:
-    """Local variables of every frame outside of the tests, of the error and all that led to it.
+    """Local variables of every frame of an error and its causes, without those of the tests.
 
-    As recorders such as Sentry's capture them.
+    Recorders such as Sentry's capture them.
     """
     found, chain, seen = [], [error], set[int]()
     while chain:

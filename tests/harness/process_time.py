@@ -1,8 +1,8 @@
-"""Seconds that pass only while this process is given processor time.
+"""A clock that runs only while this process gets processor time.
 
 A test's emulator and client are threads of one process. On a busy machine both may stand still for
-longer than a short `idle_seconds`, which by the wall clock is a silence of the bus. By this time it is
-none: a thread counts its own wake-ups, and while no thread of the process runs, none is counted.
+longer than a short `idle_seconds`, which by the wall clock looks like a silent bus. By this clock
+it does not: a thread counts its own wake-ups, and there are none while the process does not run.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _ticker() -> _Ticker:
     return _Ticker()
 
 
-os.register_at_fork(after_in_child=_ticker.cache_clear)  # no thread is forked
+os.register_at_fork(after_in_child=_ticker.cache_clear)  # a fork does not copy threads
 
 
 def process_time() -> float:

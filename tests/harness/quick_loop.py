@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class _Jumping(selectors.DefaultSelector):
-    """Adds to the loop's clock what it would have waited."""
+    """A selector that adds each wait to the loop's clock instead of waiting."""
 
     passed = 0.0
 
@@ -24,7 +24,7 @@ class _Jumping(selectors.DefaultSelector):
 
 
 class QuickLoop(asyncio.SelectorEventLoop):
-    """A loop that begins at 0 and never waits for its clock."""
+    """An event loop whose clock begins at 0 and never waits."""
 
     def __init__(self) -> None:
         self._jumping = _Jumping()
@@ -36,6 +36,6 @@ class QuickLoop(asyncio.SelectorEventLoop):
 
 
 def run_quickly(work: Coroutine[Any, Any, Any]) -> Any:
-    """Run a coroutine to its end in a loop of its own."""
+    """Run a coroutine to its end in a `QuickLoop`."""
     with asyncio.Runner(loop_factory=QuickLoop) as runner:
         return runner.run(work)

@@ -1,4 +1,4 @@
-"""A machine whose clock is wrong, played in one process: this package's modules are told another time, Airflow's own are not."""
+"""A wrong clock for one process: the package's modules get another time, Airflow's do not."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ SECONDS = "SFEVENTS_PROOF_SKEW_SECONDS"
 
 
 def install(seconds: float) -> None:
-    """Set the clock of all modules of the package that are loaded.
+    """Set the clock of all loaded modules of the package.
 
-    :param seconds: by which it is ahead.
+    :param seconds: seconds that the clock is ahead.
     """
     if not seconds:
         return

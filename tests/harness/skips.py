@@ -1,7 +1,8 @@
-"""Tests that CI may leave out. Everywhere else a skip is a note; in CI any other one is a failure.
+"""Tests that may be skipped in CI, where any other skip is a failure.
 
-A test is skipped where something is not there: Maven, a browser, an interpreter, the right to mount a disk. CI has all of these, so
-a skip there means that a promise went untested.
+A test is skipped on a machine without something that it needs: Maven, a browser, an interpreter,
+the right to mount a disk. CI has all of these, so a skip there means that a guarantee was not
+tested.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ if TYPE_CHECKING:
     import pytest
 
 VARIABLE = "SFEVENTS_SKIPS_FAIL"
-"""Set by `.ci/run`."""
+"""Environment variable that `.ci/run` sets."""
 
 ALLOWED = {
     "tests/contract/test_transport.py::test_both_ports_serve_the_api": (
         "the emulator listens on one port, which is chosen for it"
     ),
 }
-"""Tests by their ids without parameters, each with the reason why it cannot run in CI."""
+"""Tests by id without parameters, each with the reason for its skip in CI."""
 
 
 def judge(report: pytest.TestReport | pytest.CollectReport) -> None:
@@ -32,6 +33,7 @@ def judge(report: pytest.TestReport | pytest.CollectReport) -> None:
     why = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
     report.outcome = "failed"
     report.longrepr = (
-        f"{why}\nIn CI this is a failure: a test that is skipped proves nothing. Give CI what the test needs, "
+        f"{why}\nIn CI this is a failure: a test that is skipped proves nothing. "
+        "Give CI what the test needs, "
         "or list the test in tests/harness/skips.py with the reason."
     )

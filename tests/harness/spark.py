@@ -1,4 +1,4 @@
-"""What Spark needs of this machine, for tests that start it."""
+"""Environment of a Spark that a test starts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def environment() -> dict[str, str]:
-    """The variables to start `spark-submit` with: Java 17 or 21, the Python of the tests, loopback only."""
+    """Environment variables of `spark-submit`: Java 17 or 21, the tests' Python, loopback only."""
     from airflow_provider_sfevents.submit.java import java_home
 
     found = {
@@ -29,9 +29,10 @@ def environment() -> dict[str, str]:
 
 @contextmanager
 def jvm_of_its_own() -> Iterator[None]:
-    """The session made in this block gets a JVM with the options that it wants, which ends with the block.
+    """Give the Spark session of this block its own JVM, with its own options.
 
-    PySpark has one in each process, and a second session only gets what the first one's has. That one stays as it was.
+    PySpark has one JVM in each process, and a second session only gets the options of the first.
+    The first session's JVM continues unchanged after the block.
     """
     from pyspark import SparkContext
     from pyspark.sql import SparkSession

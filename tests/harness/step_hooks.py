@@ -1,6 +1,7 @@
-"""Functions that are called at the named steps of the package, for a block and by its thread only.
+"""Functions that are called at the package's named steps, for one block and thread.
 
-The proof kills other processes at their steps (`stops`); this is for tests whose own process lands.
+The proof kills other processes at their steps (`stops`); this module is for tests that land in
+their own process.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 OnStep = Callable[[str, str], None]
-"""Called with the name of a step and its subject; an error that it raises is raised at the step."""
+"""A function of a step's name and subject; its error is raised at the step."""
 
 _ON_STEP: ContextVar[OnStep | None] = ContextVar("on_step", default=None)
 
@@ -28,7 +29,7 @@ def no_step(_name: str, _about: str) -> None:
 
 @contextmanager
 def on_steps(act: OnStep) -> Iterator[None]:
-    """Call a function at each step; steps that are reached inside of it are not reported."""
+    """Call a function at each step; steps inside the call are not reported."""
     token = _ON_STEP.set(act)
     try:
         yield
@@ -46,4 +47,4 @@ def _hear(event: str, said: tuple[Any, ...]) -> None:
         _ON_STEP.reset(token)
 
 
-sys.addaudithook(_hear)  # for the life of the process: a hook cannot be removed
+sys.addaudithook(_hear)  # stays until the process ends: a hook cannot be removed

@@ -1,10 +1,14 @@
-"""Stops a process at one of the package's named steps, so that whoever watches can kill it, or something else, exactly there.
+"""Stop a process at one of the package's named steps, so that a test can kill exactly there.
 
-Installed from outside: by `tests.harness.warm_airflow` in the processes it forks, by `tests/proof/driver_site` in a Spark driver.
-A stopped process (SIGSTOP) does nothing more, in none of its threads, until it is killed or told to go on; what it had done, it had done.
-The kernel continues the stopped ones of a process group whose last link to its session dies, as a task's does with its supervisor: such a
-one stops again (`may_go_on` says who may not), and SIGHUP, which comes with it, is ignored (`tests.harness.warm_airflow`).
-Standard library only: every Python that Spark starts loads this.
+`tests.harness.warm_airflow` installs it in the processes that it forks, `tests/proof/driver_site`
+in a Spark driver. A stopped process (SIGSTOP) does nothing in any of its threads until it is killed
+or continued; everything that it did before the step is done.
+
+The kernel continues the stopped processes of a group whose last link to its session dies, as a
+task's group with its supervisor. Such a process stops again, unless `may_go_on` allows it to
+continue. SIGHUP, which comes with it, is ignored (`tests.harness.warm_airflow`).
+
+Standard library only, because every Python that Spark starts loads this module.
 """
 
 from __future__ import annotations
@@ -24,9 +28,10 @@ SIGNAL = "SFEVENTS_PROOF_SIGNAL"
 
 
 def install(report: str, stop_at: str) -> None:
-    """Write each step that this process, and any that it forks, reaches to a file, one JSON line each.
+    """Write each step of this process and its forks to a file, one JSON line each.
 
-    :param stop_at: `name` or `name:3`; the process stops when it gets there for the first, the third time. Empty: never.
+    :param stop_at: `name` or `name:3`: the process stops when it reaches the step for the first or
+        the third time. Empty: never.
     """
     name, _, nth = stop_at.partition(":")
     seen: Counter[tuple[int, str]] = Counter()
@@ -40,32 +45,32 @@ def install(report: str, stop_at: str) -> None:
         _write(report, {"step": said[0], "about": said[1], "stopped": stops})
         if stops:
             while not may_go_on(report, os.getpid()).exists():
-                # To this very thread: sent to the process, another one may take it, and this one goes on.
+                # To this thread: a signal to the process may stop another thread first.
                 signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
 
     sys.addaudithook(hear)
 
 
 def may_go_on(report: str, pid: int) -> Path:
-    """Name the file that is there once a stopped process may go on."""
+    """Path of the file whose existence allows a stopped process to continue."""
     return Path(f"{report}.{pid}")
 
 
 def install_signal(report: str, order: str) -> None:
-    """Send this process's task a signal some time after a step, and write down what becomes of its leases.
+    """Send this process's task a signal some time after a step, and report its leases.
 
-    The report gets `signalled` (the order) before the signal, and `released` (seconds since then) for
-    each lease that is released afterwards.
+    The report gets `signalled` (the order) before the signal, and `released` (seconds since then)
+    for each lease that is released afterwards.
 
-    :param order: `step:nth:how:seconds`; `how` is `timeout` (Airflow's own timer runs out at once) or
-        `terminate` (SIGTERM for the supervisor, which forwards it). Empty: nothing.
+    :param order: `step:nth:how:seconds`; `how` is `timeout` (Airflow's own timer expires at once)
+        or `terminate` (SIGTERM for the supervisor, which forwards it). Empty: nothing.
     """
     if order:
         sys.addaudithook(_Signal(report, order))
 
 
 class _Signal:
-    """An audit hook; processes that are forked have it, too."""
+    """Audit hook for the signal; forked processes have it, too."""
 
     def __init__(self, report: str, order: str) -> None:
         self._report, self._order = report, order
@@ -87,7 +92,7 @@ class _Signal:
             _write(self._report, {"released": time.monotonic() - self._sent[os.getpid()]})
 
     def _send(self) -> None:
-        time.sleep(self._seconds)  # a random moment, which nothing is synchronised with
+        time.sleep(self._seconds)  # a random moment
         if self._how == "timeout" and not signal.getitimer(signal.ITIMER_REAL)[0]:
             return  # the task has ended
         self._sent[os.getpid()] = time.monotonic()
@@ -99,13 +104,13 @@ class _Signal:
 
 
 def install_from_environment() -> None:
-    """The same in a process that was started with the environment of one that has it."""
+    """Install both in a process whose environment has the orders."""
     if REPORT in os.environ:
         install(os.environ[REPORT], os.environ.get(STOP_AT, ""))
 
 
 def say(report: str, **said: object) -> None:
-    """Add a line of one's own to a report."""
+    """Add a line to a report."""
     _write(report, said)
 
 

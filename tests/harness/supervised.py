@@ -1,4 +1,7 @@
-"""Attempts at a task in a warm Airflow: started, stopped at a named step, killed, awaited. See `tests.harness.warm_airflow`."""
+"""Attempts at a task in a warm Airflow: started, stopped at a named step, killed, awaited.
+
+See `tests.harness.warm_airflow`.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +27,14 @@ if TYPE_CHECKING:
 
 DEADLINE_SECONDS = 240.0
 ROOT = Path(__file__).parents[2]
-# Names whose a process is, to itself and to those that it starts: a pid is given anew within the hour where so many come and go.
+# Environment variable that marks the processes of a warm Airflow. A pid alone is no proof, because
+# the system reuses pids within an hour when so many processes start and end.
 FORKED_BY = "TEST_FORKED_BY"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reached:
-    """A step that some process of an attempt got to."""
+    """A step that a process of an attempt reached."""
 
     step: str
     about: str
@@ -43,7 +47,7 @@ class Reached:
 class WarmAirflow:
     """The process that forks supervisors; a context manager.
 
-    :param environment: Airflow's settings; a world's own come with each attempt.
+    :param environment: Airflow's settings; each attempt adds those of its world.
     """
 
     def __init__(self, environment: Mapping[str, str], log: Path) -> None:
@@ -69,10 +73,10 @@ class WarmAirflow:
         self._answer()
 
     def attempt(self, folder: Path, **order: Any) -> Attempt:
-        """Fork a supervisor for one try; returns at once.
+        """Fork a supervisor for one try, and return at once.
 
-        :param folder: takes the attempt's log and the report of its steps.
-        :param order: what `warm_airflow` wants to know.
+        :param folder: folder for the attempt's log and the report of its steps.
+        :param order: arguments for `warm_airflow`.
         """
         report, log = folder / "steps.jsonl", folder / "task.log"
         folder.mkdir(parents=True)
@@ -85,13 +89,19 @@ class WarmAirflow:
         return Attempt(airflow=self, supervisor=supervisor, report=report, log=log)
 
     def ended(self, pid: int, timeout_seconds: float) -> int | None:
-        """Exit status of a supervisor, negative for a signal; None when it is still there after this time."""
+        """Exit status of a supervisor, negative for a signal.
+
+        None if the supervisor still runs after this time.
+        """
         with self._said:
             self._said.wait_for(lambda: pid in self._ended, timeout_seconds)
             return self._ended.get(pid)
 
     def close(self) -> None:
-        """End it, and whoever is left of what it forked: sleepers, orphans, what a failed test left alone."""
+        """End the server and everything that it forked.
+
+        That includes sleepers, orphans, and leftovers of a failed test.
+        """
         for pid in members(self._forked, self.mark):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -125,7 +135,7 @@ class WarmAirflow:
                 continue
             said = json.loads(line)
             with self._said:
-                self._ended.pop(said.get("pid"), None)  # who had this pid before is forgotten
+                self._ended.pop(said.get("pid"), None)  # an earlier process may have had this pid
                 if "ended" in said:
                     self._ended[said["ended"]] = said["status"]
                 else:
@@ -135,7 +145,7 @@ class WarmAirflow:
 
 @dataclass(slots=True, kw_only=True)
 class Attempt:
-    """One try: a supervisor, its task's process, and what that starts."""
+    """One try: a supervisor, the task's process, and the processes that it starts."""
 
     airflow: WarmAirflow
     supervisor: int
@@ -143,11 +153,11 @@ class Attempt:
     log: Path
 
     def processes(self) -> list[int]:
-        """Whoever belongs to it and is there: its supervisor, the task, `spark-submit` and what that started."""
+        """Pids of the attempt: its supervisor, the task, `spark-submit` and its children."""
         return members([self.supervisor], self.airflow.mark)
 
     def task_now(self) -> list[int]:
-        """Pid of the task's process, if it has one at this moment."""
+        """Pid of the task's process, if there is one at this moment."""
         try:
             children = psutil.Process(self.supervisor).children()
         except psutil.NoSuchProcess:
@@ -157,7 +167,7 @@ class Attempt:
     def wait_all_gone(
         self, but: AbstractSet[int] = frozenset(), timeout_seconds: float = DEADLINE_SECONDS
     ) -> None:
-        """Until nobody of it is left.
+        """Wait until no process of the attempt is left.
 
         :param but: pids that may stay, with their parents.
         """
@@ -168,18 +178,21 @@ class Attempt:
             time.sleep(0.02)
 
     def steps(self) -> list[Reached]:
-        """What has been reached so far, in order."""
+        """Steps that the attempt has reached so far, in order."""
         lines = self.report.read_text().splitlines()
         said = [json.loads(line) for line in lines]
         return [Reached(**one) for one in said if "step" in one]
 
     @property
     def state(self) -> str:
-        """The task's state in Airflow's database, as its supervisor left it; empty while that is at work, or when it was killed."""
+        """State of the task in Airflow's database.
+
+        Empty while its supervisor runs, or if the supervisor was killed.
+        """
         return str(next(iter(self.told("state")), ""))
 
     def told(self, name: str) -> list[Any]:
-        """What it has written into its report of its own, under this name."""
+        """Lines of this name that the task has added to its report."""
         lines = map(json.loads, self.report.read_text().splitlines())
         return [said[name] for said in lines if name in said]
 
@@ -189,7 +202,10 @@ class Attempt:
         return next(one.pid for one in self.steps() if one.parent == self.supervisor)
 
     def wait_stopped(self, timeout_seconds: float = DEADLINE_SECONDS) -> Reached | None:
-        """Until a process has stopped itself at the step; None when the attempt ended without getting there."""
+        """Wait until a process has stopped at the step.
+
+        None if the attempt ended without reaching it.
+        """
         until = time.monotonic() + timeout_seconds
         while True:
             over = self.airflow.ended(self.supervisor, 0.01) is not None
@@ -201,18 +217,18 @@ class Attempt:
             assert time.monotonic() < until, f"neither stopped nor ended:\n{self.said()}"
 
     def wait(self, timeout_seconds: float = DEADLINE_SECONDS) -> int:
-        """Until the supervisor is gone; its exit status: 0 when the task succeeded or was skipped."""
+        """Wait for the supervisor's end; 0 if the task succeeded or was skipped."""
         status = self.airflow.ended(self.supervisor, timeout_seconds)
         assert status is not None, f"the attempt does not end:\n{self.said()}"
         return status
 
     def said(self) -> str:
-        """The end of the attempt's log."""
+        """End of the attempt's log."""
         text = self.log.read_text(errors="replace") if self.log.exists() else ""
         return text[-6000:]
 
     def kill(self, *pids: int) -> None:
-        """SIGKILL, each unless it is gone already."""
+        """SIGKILL the processes that still exist."""
         for pid in pids:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -224,7 +240,7 @@ class Attempt:
                 os.kill(pid, signal.SIGTERM)
 
     def terminate(self) -> None:
-        """SIGTERM, to end in good order."""
+        """SIGTERM to the supervisor, for an orderly end."""
         with suppress(ProcessLookupError):
             os.kill(self.supervisor, signal.SIGTERM)
 
@@ -235,7 +251,7 @@ class Attempt:
             os.kill(pid, signal.SIGCONT)
 
     def wait_gone(self, pid: int, timeout_seconds: float = DEADLINE_SECONDS) -> None:
-        """Until a process that is not ours to wait for is gone."""
+        """Wait for the end of a process that is not a child of this one."""
         until = time.monotonic() + timeout_seconds
         while is_running(pid):
             assert time.monotonic() < until, f"process {pid} does not end:\n{self.said()}"
@@ -243,14 +259,15 @@ class Attempt:
 
 
 def parent_of(pid: int) -> int:
-    """The parent of a process that is there."""
+    """Pid of the parent of an existing process."""
     return int(psutil.Process(pid).ppid())
 
 
 def members(supervisors: Collection[int], mark: str) -> list[int]:
-    """Whoever is there of the sessions that these supervisors began.
+    """Pids in the sessions that these supervisors began.
 
-    :param mark: of who forked them; a session of the same number that is not theirs is somebody else's.
+    :param mark: mark of the server that forked them, which excludes other sessions of the same
+        number.
     """
     sessions = frozenset(supervisors)
     return [
@@ -261,7 +278,10 @@ def members(supervisors: Collection[int], mark: str) -> list[int]:
 
 
 def with_parents(pids: AbstractSet[int]) -> set[int]:
-    """These and their ancestors: a sleeping job's `spark-submit` is there as long as the job is."""
+    """These pids and those of their ancestors.
+
+    A sleeping job's `spark-submit` stays as long as the job does.
+    """
     found = set(pids)
     for pid in pids:
         with suppress(psutil.NoSuchProcess):
@@ -270,7 +290,7 @@ def with_parents(pids: AbstractSet[int]) -> set[int]:
 
 
 def is_running(pid: int) -> bool:
-    """Whether there is such a process, be it stopped; one that only waits to be reaped is none."""
+    """True if the process exists, running or stopped; a zombie does not count."""
     return _status(pid) not in {"", psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD}
 
 
@@ -282,7 +302,7 @@ def _session(pid: int) -> int:
 
 
 def _mark(pid: int) -> str:
-    """Empty for a process that is gone, or of somebody else."""
+    """Mark of a process; empty if it has ended or belongs to another user."""
     try:
         return str(psutil.Process(pid).environ().get(FORKED_BY, ""))
     except psutil.Error:
@@ -290,7 +310,7 @@ def _mark(pid: int) -> str:
 
 
 def _status(pid: int) -> str:
-    """Empty for no such process."""
+    """Status of a process; empty if there is none."""
     try:
         return str(psutil.Process(pid).status())
     except psutil.NoSuchProcess:

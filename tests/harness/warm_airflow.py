@@ -1,11 +1,15 @@
-"""An Airflow that is imported once and forks a supervisor for every attempt at a task: `python -m tests.harness.warm_airflow`.
+"""A server that has imported Airflow and forks a supervisor for every attempt at a task.
 
-Importing Airflow takes seconds, an attempt then one. Everything else is real: Airflow's own supervisor forks the task's process, which
-loads the DAG file and speaks with the Execution API, which writes the database of the attempt's own world. Only the scheduler is
-played: it makes the run, queues the task, and after a death queues the next try.
+`python -m tests.harness.warm_airflow`. To import Airflow takes seconds, an attempt then takes one.
+Everything else is real: Airflow's own supervisor forks the task's process, which loads the DAG file
+and speaks with the Execution API, which writes the database of the attempt's own world. Only the
+scheduler is simulated: the server makes the run, queues the task, and queues the next try after a
+death.
 
-Orders come as JSON lines on stdin, answers go as JSON lines to stdout: `{"ready": ...}` once, `{"pid": ...}` for each order,
-`{"ended": pid, "status": ...}` when that supervisor is gone. No gRPC before the fork: a forked child of one that used it hangs.
+Orders come as JSON lines on stdin, answers go as JSON lines to stdout: `{"ready": ...}` once,
+`{"pid": ...}` for each order, `{"ended": pid, "status": ...}` at the end of that supervisor.
+
+The server does not use gRPC, because the forked child of a process that used it hangs.
 """
 
 from __future__ import annotations
@@ -70,7 +74,7 @@ def _tell_the_dead() -> None:
 
 
 def _import_everything() -> None:
-    """What an attempt would import, short of anything that starts a thread."""
+    """Import the modules of an attempt, but none that starts a thread."""
     import a2wsgi  # noqa: F401
     import airflow.settings  # noqa: F401
     import alembic.command  # noqa: F401
@@ -96,13 +100,19 @@ def _import_everything() -> None:
 
 
 def keep_for_forks() -> None:
-    """All that is in memory stays out of collections from now on: each fork would make a copy of it for them, which takes longer than its work."""
+    """Exclude all present objects from garbage collection.
+
+    Otherwise a collection in each fork would copy their memory, which takes longer than its work.
+    """
     gc.collect()
     gc.freeze()
 
 
 async def ask_something(api: Any) -> None:
-    """The Execution API makes its routes for the first request, which takes longer than all else together."""
+    """Make one request to the Execution API, so that it builds its routes before the fork.
+
+    Building them takes longer than everything else in an attempt.
+    """
     import httpx
 
     async with httpx.AsyncClient(transport=api.atransport, base_url="http://in-process") as client:
@@ -116,7 +126,7 @@ def _fork(order: Mapping[str, Any]) -> int:
     status = 70
     try:
         status = _attempt(order)
-    except BaseException:  # noqa: BLE001 - nothing may return into the server's loop
+    except BaseException:  # noqa: BLE001 - no fork may return into the server's loop
         import traceback
 
         traceback.print_exc()
@@ -127,7 +137,10 @@ def _fork(order: Mapping[str, Any]) -> int:
 
 
 def _attempt(order: Mapping[str, Any]) -> int:
-    """In the forked process: one try of one task, supervised; 0 when the task succeeded or was skipped. Or a program of the order's own."""
+    """Run one try of one task under a supervisor, or another program, in the fork.
+
+    Return 0 if the task succeeded or was skipped.
+    """
     os.setsid()
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -149,7 +162,7 @@ def _attempt(order: Mapping[str, Any]) -> int:
 
 
 def _open_database() -> None:
-    """The world's own database in place of the one the server was started with."""
+    """Open the world's own database instead of the server's."""
     from airflow import settings
 
     settings.dispose_orm()
@@ -182,7 +195,7 @@ def _supervise(order: Mapping[str, Any]) -> str:
 
 
 def _queued(order: Mapping[str, Any], session: Any) -> Any:
-    """The task, queued as the scheduler queues it: in a new run, or for its next try."""
+    """Queue the task as the scheduler does, in a new run or for its next try."""
     from airflow.models.dagrun import DagRun
     from sqlalchemy import select
 
@@ -205,7 +218,7 @@ def _queued(order: Mapping[str, Any], session: Any) -> Any:
 
 
 def _registered(dag_id: str, session: Any) -> Any:
-    """The DAG as the scheduler knows it; read from its file the first time."""
+    """Return the DAG from the database; the first time, parse its file."""
     from airflow.dag_processing.bundles.manager import DagBundlesManager
     from airflow.dag_processing.dagbag import BundleDagBag, sync_bag_to_db
     from airflow.models.dagbag import DBDagBag

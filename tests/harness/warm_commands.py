@@ -1,11 +1,14 @@
-"""An Airflow that is imported once and forks a process for every `airflow` command: `python -m tests.harness.warm_commands`.
+"""A server that has imported Airflow and forks a process for every `airflow` command.
 
-`airflow dags test` takes ten seconds of a processor before its first task: to import Airflow, and to make the routes of the Execution API
-that it has within itself. Its process has done both here when it begins. All else is as when the command is started: arguments,
-environment, folder, session, output, database, exit code; this package is imported by the command itself.
+`python -m tests.harness.warm_commands`. `airflow dags test` takes ten seconds of processor time
+before its first task, for the imports and for the routes of its own Execution API. A forked process
+has both from the start. Everything else is as usual: arguments, environment, folder, session,
+output, database, exit code; the command itself imports this package.
 
-Orders come as JSON lines on stdin, answers go as JSON lines to stdout: `{"pid": ...}` for each order, `{"ended": pid, "status": ...}` when
-that process is gone. No gRPC before the fork: a forked child of one that used it hangs.
+Orders come as JSON lines on stdin, answers go as JSON lines to stdout: `{"pid": ...}` for each
+order, `{"ended": pid, "status": ...}` at the end of that process.
+
+The server does not use gRPC, because the forked child of a process that used it hangs.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ READY_SECONDS = 240.0
 class WarmCommands:
     """The process that forks commands, one at a time.
 
-    :param environment: of it; each command brings its own.
+    :param environment: environment of the server; each command has its own.
     """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
@@ -56,11 +59,11 @@ class WarmCommands:
         output: Path,
         timeout_seconds: float,
     ) -> int:
-        """Run an `airflow` command to its end; its exit code, negative for a signal.
+        """Run an `airflow` command to its end; return its exit code, negative for a signal.
 
-        :param folder: it works in.
-        :param output: file for its output, errors among it.
-        :raises subprocess.TimeoutExpired: it, and what it started, was killed then.
+        :param folder: working directory.
+        :param output: file for output and errors.
+        :raises subprocess.TimeoutExpired: the command and its children were then killed.
         """
         order = {
             "arguments": list(arguments),
@@ -88,7 +91,7 @@ class WarmCommands:
         self._process.stdout.close()
 
     def _answer(self, name: str, timeout_seconds: float) -> dict[str, Any] | None:
-        """The next answer, which has this name; None where there is none within that time."""
+        """Wait for the next answer of this name; None if there is none within the time."""
         assert self._process.stdout is not None
         until = time.monotonic() + timeout_seconds
         with selectors.DefaultSelector() as selector:
@@ -107,7 +110,7 @@ class WarmCommands:
 
 @cache
 def warm_commands() -> WarmCommands:
-    """The one of this process, from its first command to its end."""
+    """Return this process's server, which runs from its first command to its end."""
     from tests.harness.airflow_home import settings
 
     made = WarmCommands(settings(Path(os.environ["AIRFLOW_HOME"])))
@@ -116,8 +119,8 @@ def warm_commands() -> WarmCommands:
 
 
 def main() -> None:
-    """Be that process; return in each of the forked ones, too, when its command has ended."""
-    # What is imported may print.
+    """Serve commands; return also in each forked process when its command has ended."""
+    # Imported modules may print.
     answers = os.dup(1)
     os.dup2(2, 1)
     _import_everything()
@@ -137,7 +140,10 @@ def _say(answers: int, **said: int) -> None:
 
 
 def _import_everything() -> None:
-    """What most commands import, short of anything that starts a thread. And nothing of ours that knows Airflow, as that asks for its home."""
+    """Import the modules of most commands, but none that starts a thread.
+
+    The package's modules that import Airflow are left out, because that import reads AIRFLOW_HOME.
+    """
     import asyncio
 
     import a2wsgi  # noqa: F401
@@ -167,7 +173,7 @@ def _import_everything() -> None:
 
 
 def _run(order: Mapping[str, Any]) -> None:
-    """In the forked process: what `python -m airflow` does.
+    """Run a command as `python -m airflow` does, in the forked process.
 
     :raises SystemExit: as the command does.
     """
@@ -190,12 +196,12 @@ def _run(order: Mapping[str, Any]) -> None:
 
 
 def _move_home(home: str) -> None:
-    """Airflow asks for its home when it is imported; and for its database."""
+    """Set Airflow's home and database, which it reads when it is imported."""
     from airflow import configuration, settings
 
     configuration.AIRFLOW_HOME = settings.AIRFLOW_HOME = home
     configuration.AIRFLOW_CONFIG = f"{home}/airflow.cfg"
-    # Defaults that are below it.
+    # Defaults inside the home.
     os.environ.setdefault("AIRFLOW__LOGGING__BASE_LOG_FOLDER", f"{home}/logs")
     os.environ.setdefault("AIRFLOW__CORE__PLUGINS_FOLDER", f"{home}/plugins")
     settings.dispose_orm()

@@ -1,4 +1,4 @@
-"""A bus that delivers what an org told, cut into batches, with all that happens on the way; and the look at what came of it."""
+"""Delivery of an org's events in batches, with faults, and checks of the resulting tables."""
 
 from __future__ import annotations
 
@@ -33,15 +33,18 @@ SOURCE = Source(org_id="00D000000000001EAA", consumer="lake", topic="/data/Chang
 
 
 class Move(NamedTuple):
-    """What happens next.
+    """Next action of a history.
 
-    :param kind: `batch`, `again` (an old one is applied anew), `back` (reading begins anew, so many events before), `lose` (so many events
-        leave the bus unread, and it says so), `skip` (a hand sets the position so many events on), `resolve` (the whole entity), `records` (its marked records).
-    :param size: how many events.
-    :param silent: the batch ends by silence.
-    :param dies: after so many tables.
-    :param repeats: so many events before, one is delivered again at the end of the batch.
-    :param ahead: of a read: so many transactions beyond, or before, what was delivered.
+    :param kind: `batch`; `again` (an old batch is applied again); `back` (a new epoch begins so
+        many events earlier); `lose` (so many events leave the bus unread, which is recorded);
+        `skip` (a user sets the position so many events forward); `resolve` (a snapshot of the whole
+        entity); `records` (a snapshot of its marked records).
+    :param size: number of events.
+    :param silent: the batch ends because the bus is silent.
+    :param dies: the job dies after writing so many tables.
+    :param repeats: an event from so many events earlier is delivered again at the end of the batch.
+    :param ahead: a snapshot is taken so many transactions after the delivered ones; negative:
+        before.
     """
 
     kind: str
@@ -53,7 +56,7 @@ class Move(NamedTuple):
     ahead: int = 0
 
 
-# Most often right before and after the rows, where most could go wrong.
+# Most often right before and after the rows, because most faults are possible there.
 _DIES_AFTER = (*range(len(APPLY_ORDER)), *range(len(APPLY_ORDER) - 3, len(APPLY_ORDER)))
 
 
@@ -64,7 +67,7 @@ def _moves(
     repeats: tuple[int, ...] = (0,),
     ahead: range = range(1),
 ) -> st.SearchStrategy[Move]:
-    """All there are of some kinds, one of which is drawn."""
+    """All moves of some kinds, one of which is drawn."""
     of_batches, of_reads = "batch" in kinds, "resolve" in kinds
     parts = itertools.product(
         sizes,
@@ -100,10 +103,11 @@ MOVES = st.lists(
 
 @dataclass
 class Delivery:
-    """One history, delivered to one lake, beside the model.
+    """One history, delivered to one lake and to the model.
 
-    :param cursor: where reading begins; what was told before, nobody hears.
-    :param exact: reads lie between transactions that are seconds apart, so that the model is right at every moment.
+    :param cursor: index of the first event that is read; earlier events are never delivered.
+    :param exact: snapshots lie between transactions that are seconds apart, so that the model is
+        right at every moment.
     """
 
     org: Org
@@ -122,7 +126,7 @@ class Delivery:
     past: list[tuple[Batch, list[Change], Layout]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        if self._overflown(self.cursor):  # nobody who begins after that could know
+        if self._overflown(self.cursor):  # a later begin cannot know of the overflow
             self.cursor = self._boundary(self.cursor)
         before = self.org.bus[self.cursor - 1].records if self.cursor else {}
         self.unheard = {(entity, one) for entity, records in before.items() for one in records}
@@ -150,7 +154,8 @@ class Delivery:
         events = self.org.bus[self.cursor : self.cursor + size]
         joins, lost = self.start == self.end, bool(self.losses)
         before = self.cursor - move.repeats
-        # What was lost comes no more, unless reading begins anew before it; and a first event that has come before is that beginning.
+        # Lost events do not come again, unless a new epoch begins before them; and a batch that
+        # begins with an event from before is such an epoch.
         may_repeat = joins and not self.doubt.unproven
         if (
             move.repeats
@@ -180,7 +185,7 @@ class Delivery:
         self.told = max(self.told, done - 1)
 
     def break_off(self, move: Move) -> None:
-        """Reading begins anew elsewhere; what was under way is whole."""
+        """Begin a new epoch at another place; the open transaction is flushed before."""
         rest = self._boundary(self.cursor) - self.cursor
         self.batch(Move("batch", rest, silent=True))
         if move.kind == "lose":
@@ -188,13 +193,13 @@ class Delivery:
             self.start, self.losses = "latest", ("the replay id has expired",)
         else:
             forward = move.size if move.kind == "skip" else -move.size
-            # Something must follow: as long as no event comes, nobody can know that some were missed.
+            # At least one event must follow: without one, missed events cannot be noticed.
             self.cursor = max(min(self.cursor + forward, len(self.org.bus) - 1), self.began)
             self.start = f"anew-{self.epoch}"
             self.epoch, self.sequence = self.epoch + 1, 0
 
     def resolve(self, move: Move) -> None:
-        """Read from the org, now or as it will be, and resolve; a job that dies is run again."""
+        """Take a snapshot of the org, now or later, and apply it; a job that dies is run again."""
         if not self.org.bus:
             return
         upto = self.org.bus[max(self.cursor - 1, 0)].transaction + move.ahead
@@ -229,7 +234,7 @@ class Delivery:
             self.read[move.entity, one] = max(at, self.read.get((move.entity, one), -1))
 
     def look(self) -> None:
-        """Marked is exactly what must be; what is not marked equals the org."""
+        """Check that exactly the model's entries are marked, and all others equal the org."""
         if not self.exact:
             return
         whole = {of for of, one in self.lake.resync if one == WHOLE_ENTITY}
@@ -246,7 +251,7 @@ class Delivery:
                 assert found == self._truth(entity, one), one
 
     def look_when_all_is_told(self) -> None:
-        """What is not marked equals the org, whenever it was read."""
+        """Check that every record without a mark equals the org, at whatever time it was read."""
         for entity in self.lake.entities:
             there = self.lake.present(entity)
             for one in {*self.org.bus[-1].records[entity], *there}:
@@ -255,7 +260,7 @@ class Delivery:
                     assert found == self.org.bus[-1].records[entity].get(one), one
 
     def look_at_the_end(self) -> None:
-        """Everything delivered and resolved: the tables are the org."""
+        """Check that the tables equal the org after everything is delivered and read."""
         for entity in self.lake.entities:
             there = {one: wire.record(of) for one, of in self.lake.present(entity).items()}
             assert there == self.org.bus[-1].records[entity]
@@ -275,7 +280,10 @@ class Delivery:
         return known | {one for told in upto for one in told.records[entity]}
 
     def _overflown(self, place: int) -> bool:
-        """Whether a transaction that this place is amid has said already that some of its changes are not told."""
+        """True if the index is inside a transaction whose overflow event came before it.
+
+        Such a transaction does not report some of its changes.
+        """
         here = self.org.bus[min(place, len(self.org.bus) - 1)].transaction
         return any(
             one.transaction == here and one.says["changeType"] == "GAP_OVERFLOW"
@@ -283,7 +291,7 @@ class Delivery:
         )
 
     def _boundary(self, at: int) -> int:
-        """The first place at or after this one where a transaction ends."""
+        """First index at or after this one at which a transaction ends."""
         bus = self.org.bus
         while 0 < at < len(bus) and bus[at - 1].transaction == bus[at].transaction:
             at += 1

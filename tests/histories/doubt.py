@@ -1,7 +1,8 @@
-"""The plain model: which records and entities must be marked after what was delivered, told one event after the other.
+"""The model: records and entities that must be marked after the delivered events.
 
-It knows nothing of tables, orders, batches run anew or values; only what an event says, and in which transaction it was. It is right where
-every read lies between two transactions that are seconds apart.
+It takes one event after the other. It knows nothing of tables, orders, repeated batches or values;
+only the content of an event and its transaction. It is right if every snapshot lies between two
+transactions that are seconds apart.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tests.histories.org import NOBODY
+from tests.histories.org import NO_RECORD
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -24,9 +25,9 @@ _KNOWN = {"CREATE", "UPDATE", "DELETE", "UNDELETE", "GAP_OVERFLOW"} | {
 
 @dataclass
 class Doubt:
-    """What must be marked, with the transaction of the last cause.
+    """Entries that must be marked, with the transaction of the latest cause.
 
-    :param starts_empty: entities are taken to be empty before their first event.
+    :param starts_empty: entities are assumed to be empty before their first event.
     """
 
     starts_empty: bool
@@ -49,7 +50,7 @@ class Doubt:
     def batch(self, events: list[Told], *, silent: bool, joins: bool, lost: bool, now: int) -> None:
         """Take a batch.
 
-        :param now: transaction after which it was staged; counts where it brought no event.
+        :param now: transaction after which the batch was staged; counts for a batch without events.
         """
         first = events[0].transaction if events else now
         self.started = first if self.started is None else self.started
@@ -67,7 +68,7 @@ class Doubt:
                 self._take(one, suspect=number <= self.broken_until)
 
     def may_read(self, entity: str, transaction: int, *, whole: bool) -> bool:
-        """Whether a read right after that transaction may be used for the entity."""
+        """True if a snapshot right after that transaction is accepted for the entity."""
         if self.started is None or transaction < self.started:
             return False
         if entity not in self.entities:
@@ -80,7 +81,7 @@ class Doubt:
     def resolve(
         self, entity: str, ids: Collection[str], there: Collection[str], at: int, *, whole: bool
     ) -> None:
-        """Take a read that may be used."""
+        """Take a snapshot that is accepted."""
         asked = set(ids)
         if whole:
             keys = {*self.present, *self.touched, *self.records, *self.kept}
@@ -97,7 +98,7 @@ class Doubt:
         if self.records.get(key, -1) > at:
             return
         if self.touched.get(key, -1) > at and key not in self.records:
-            if under_whole:  # it was deleted since
+            if under_whole:  # deleted since then
                 self._again(key, at)
             return
         self.records.pop(key, None)
@@ -138,7 +139,7 @@ class Doubt:
     def _take(self, one: Told, *, suspect: bool) -> None:
         says, entity = one.says, one.says["entityName"]
         ids, kind = says["recordIds"], says["changeType"]
-        if NOBODY in ids or any(text.endswith("*") for text in ids):
+        if NO_RECORD in ids or any(text.endswith("*") for text in ids):
             self._take_wide(one, entity, told=kind == "UPDATE" and bool(says["changedFields"]))
             return
         for record_id in ids:
@@ -197,7 +198,7 @@ class Doubt:
 
 
 def _cut(stream: list[Told], *, silent: bool) -> tuple[list[Told], list[Told]]:
-    """What is whole, and the last transaction, which may go on."""
+    """Split into complete transactions and the last one, which may still be open."""
     if silent or not stream:
         return stream, []
     last = stream[-1].transaction

@@ -17,7 +17,7 @@ _ENTITIES = ("Account", "Contact")
 
 
 class Step(NamedTuple):
-    """One thing done in the org; what it is done to is picked among what is there then."""
+    """One change in the org; its record is chosen among those that exist at that moment."""
 
     kind: str
     entity: str = "Account"
@@ -28,7 +28,7 @@ class Step(NamedTuple):
 
 
 class Transaction(NamedTuple):
-    """Things done at once."""
+    """Changes that are committed together."""
 
     steps: tuple[Step, ...]
     seconds: float = 10
@@ -78,7 +78,10 @@ def _steps(
     many: tuple[int, ...] = (1,),
     changes: int = 1,
 ) -> list[Step]:
-    """All there are of a kind, one of which is drawn: to draw each part would take most of a history's time."""
+    """All steps of a kind, one of which is drawn.
+
+    To draw each part by itself would take most of a history's time.
+    """
     parts = itertools.product(range(changes), range(pick), many, how, _ENTITIES)
     return [
         Step(kind, entity, at, number, change, said) for change, at, number, said, entity in parts
@@ -91,22 +94,23 @@ _STEPS = (
     _steps("describe", ("diff", "diff", "bad_diff", "told"), changes=len(_DESCRIPTIONS)),
     _steps("delete", ("told", "told", "gap"), many=(1, 1, 2)),
     _steps("undelete", _HOW, changes=len(_VALUES)),
-    _steps("convert", ("told", "told", "told", "silent", "gap", "nobody"), pick=1),
+    _steps("convert", ("told", "told", "told", "silent", "gap", "no_record"), pick=1),
 )
-# Where every third step hides all others of its transaction, few rules are met. A strategy that is given twice counts once.
+# If every third step hid all others of its transaction, few rules would be tested. Hypothesis
+# counts a strategy that is given twice once.
 _ANY_STEP = st.one_of(
     *map(st.sampled_from, _STEPS * 3), st.sampled_from(_steps("overflow", pick=1))
 )
 
 
 def transactions(*, seconds: tuple[float, ...] = (10,)) -> st.SearchStrategy[list[Transaction]]:
-    """Histories; `seconds` is what may lie between two transactions."""
+    """Histories; `seconds` are the possible times between two transactions."""
     one = st.builds(
         lambda steps, ends: Transaction(tuple(steps), *ends),
         st.lists(_ANY_STEP, min_size=1, max_size=4),
         st.sampled_from([*itertools.product(seconds, (False, True))]),
     )
-    # A history without a record in it proves little, and a short one not much more.
+    # A history without a record tests little, and a short one not much more.
     begun = Transaction(
         (Step("create", change=2), Step("create", change=0), Step("create", "Contact", change=1)),
         seconds[-1],
@@ -115,7 +119,7 @@ def transactions(*, seconds: tuple[float, ...] = (10,)) -> st.SearchStrategy[lis
 
 
 def told(history: Iterable[Transaction]) -> Org:
-    """Let an org live through a history."""
+    """Apply a history to a new org."""
     org = Org()
     for transaction in history:
         org.begin(transaction.seconds)

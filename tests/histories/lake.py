@@ -1,4 +1,4 @@
-"""The tables of an apply in memory: the same decisions, the same order of writes, and a death after any of them."""
+"""Tables of an apply in memory: the same decisions and order of writes, and a death after any."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Writes = dict[str, "list[Callable[[], object]]"]
 class Lake:
     """All tables of one source.
 
-    :param deletions: what becomes of a deleted row.
+    :param deletions: treatment of deleted rows.
     """
 
     deletions: Literal["delete", "flag"] = "delete"
@@ -63,7 +63,7 @@ class Lake:
         return key in self.resync or (key[0], WHOLE_ENTITY) in self.resync
 
     def present(self, entity: str) -> dict[str, Mapping[str, Any]]:
-        """The entity's records as a reader sees them."""
+        """Records of the entity as a reader gets them."""
         keys = [key for key in self.rows if key[0] == entity]
         found = {key[1]: self.state(key) for key in keys}
         return {one: state.values for one, state in found.items() if state and not state.deleted}
@@ -76,9 +76,9 @@ class Lake:
         *,
         writes: int | None = None,
     ) -> bool:
-        """Apply a batch; a job that dies after so many tables has not.
+        """Apply a batch; a job that dies after so many tables has not applied it.
 
-        :return: whether it came to its end.
+        :return: True if the job came to its end.
         """
         progress = progress_text.from_text(self.applied_through) if self.applied_through else None
         admission = admit(progress, batch)
@@ -133,9 +133,9 @@ class Lake:
         whole: bool,
         writes: int | None = None,
     ) -> dict[str, str]:
-        """Resolve from a read.
+        """Apply a snapshot.
 
-        :return: the answer about each record; empty if the job died.
+        :return: the result for each record; empty if the job died.
         """
         progress = progress_text.from_text(self.applied_through) if self.applied_through else None
         mark = self.resync.get((entity, WHOLE_ENTITY))
@@ -171,7 +171,7 @@ class Lake:
         return writes is None or writes >= len(order)
 
     def _writes(self, outcomes: Mapping[Key, Outcome]) -> Writes:
-        """What is written about records, by table."""
+        """Writes about records, by table."""
         of = {
             "kept": self._keep,
             "resync": self._mark,

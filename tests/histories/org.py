@@ -1,6 +1,6 @@
-"""A small org: its records are the truth, and what its bus says of them is told as the documentation says it would be.
+"""A small org: its records are the truth, and its bus reports them as Salesforce documents it.
 
-Nothing of the package is used here, so that a misunderstanding cannot sit on both sides.
+This module does not use the package, so that no misunderstanding is on both sides.
 """
 
 from __future__ import annotations
@@ -13,10 +13,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 Records = dict[str, dict[str, dict[str, Any]]]
-"""Truth: entity, record id, field, value. A compound is a dict of its members that are not null; a field that is null is missing."""
+"""Truth: entity, record id, field, value.
+
+A compound is a dict of its members that are not null; a field that is null is missing.
+"""
 
 PREFIXES = {"Account": "001", "Contact": "003"}
-NOBODY = "000000000000000AAA"
+NO_RECORD = "000000000000000AAA"
 BEGAN = datetime(2026, 11, 1, tzinfo=UTC)
 
 
@@ -24,10 +27,10 @@ BEGAN = datetime(2026, 11, 1, tzinfo=UTC)
 class Told:
     """One event of the bus.
 
-    :param says: what is on the wire, with names in place of bitmaps.
-    :param transaction: number of its transaction, from 0.
-    :param spoiled: it has a diff that leads nowhere.
-    :param records: the org's records when this event and all before it have been told.
+    :param says: content of the event, with names in place of bitmaps.
+    :param transaction: number of the event's transaction, from 0.
+    :param spoiled: the event has a diff that cannot be applied.
+    :param records: records of the org after this event.
     """
 
     says: dict[str, Any]
@@ -39,7 +42,7 @@ class Told:
 
 @dataclass
 class Org:
-    """Does what a history says, and tells it."""
+    """An org that applies a history and publishes its events."""
 
     records: Records = field(default_factory=lambda: {"Account": {}, "Contact": {}})
     bin: Records = field(default_factory=lambda: {"Account": {}, "Contact": {}})
@@ -51,21 +54,21 @@ class Org:
     _overflown: str = ""
 
     def begin(self, seconds: float) -> None:
-        """Begin a transaction, so long after the one before."""
+        """Begin a transaction, so many seconds after the previous one."""
         self.now += timedelta(seconds=seconds)
         self.transaction += 1
         self._sequence = 0
         self._overflown = ""
 
     def commit(self, *, early_overflow: bool = False) -> None:
-        """End it; after an overflow comes the event that says so."""
+        """Commit the transaction; after an overflow, publish the overflow event."""
         if self._overflown:
-            self._tell(self._overflown, "GAP_OVERFLOW", [NOBODY])
+            self._tell(self._overflown, "GAP_OVERFLOW", [NO_RECORD])
             if early_overflow and len(self.bus) > 1:
                 self._swap_last()
 
     def overflow(self, entity: str) -> None:
-        """From here to the end of the transaction, changes of the entity are not told one by one."""
+        """Publish no more changes of the entity one by one, until the end of the transaction."""
         self._overflown = self._overflown or entity
 
     def create(self, entity: str, values: dict[str, Any], how: str) -> None:
@@ -86,7 +89,8 @@ class Org:
     def update(self, entity: str, ids: list[str], changes: dict[str, Any], how: str) -> None:
         """Change fields, or members of compounds named `Parent.Member`, of several records alike.
 
-        :param how: `told`, `gap`, `unknown`, `broken` (cannot be decoded); `diff`, `crlf` and `bad_diff` send texts as diffs.
+        :param how: `told`, `gap`, `unknown`, `broken` (cannot be decoded); `diff`, `crlf` and
+            `bad_diff` send texts as diffs.
         """
         before = dict(self.records[entity])
         for record_id in ids:
@@ -113,7 +117,7 @@ class Org:
     def convert(self, entity: str, name: str, sets: dict[str, Any], how: str) -> None:
         """Null one field of all records at once, and set others.
 
-        :param how: `told` (a wildcard), `silent` (one that names no field), `gap` or `nobody`.
+        :param how: `told` (a wildcard), `silent` (a wildcard without fields), `gap` or `no_record`.
         """
         for record_id, record in self.records[entity].items():
             kept = {of: one for of, one in record.items() if of != name}
@@ -122,7 +126,7 @@ class Org:
         self._tell(
             entity,
             "GAP_UPDATE" if how == "gap" else "UPDATE",
-            [f"{PREFIXES[entity]}*" if how != "nobody" else NOBODY],
+            [f"{PREFIXES[entity]}*" if how != "no_record" else NO_RECORD],
             body=sets if is_told else {},
             changed=[name, *sets] if is_told else [],
             nulled=[name] if is_told else [],
@@ -178,13 +182,13 @@ class Org:
                 transaction=self.transaction,
                 committed=self.now,
                 spoiled=spoiled,
-                # A record that changes is replaced, so that those told of before stay as they were.
+                # A changed record is a new object, so that earlier events keep the old one.
                 records={of: dict(records) for of, records in self.records.items()},
             )
         )
 
     def _swap_last(self) -> None:
-        """The overflow event comes before the transaction's last normal one."""
+        """Move the overflow event before the transaction's last normal event."""
         one, overflow = self.bus[-2:]
         if one.transaction == overflow.transaction:
             self.bus[-2:] = [
@@ -215,12 +219,12 @@ def _change(record: dict[str, Any], name: str, value: Any) -> None:
         return
     compound = record.get(parent)
     if isinstance(compound, str) and value is None:
-        return  # a company's name has no first name that could be nulled
+        return  # a company's name has no first name
     record[parent] = {**(compound if isinstance(compound, dict) else {}), member: value}
 
 
 def _clean(record: dict[str, Any]) -> dict[str, Any]:
-    """Without nulls, and without compounds of which nothing is left."""
+    """Remove nulls, and compounds without members."""
     kept: dict[str, Any] = {}
     for name, value in record.items():
         if isinstance(value, dict):
@@ -233,7 +237,10 @@ def _clean(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _diff(old: str, new: str, *, wrong: bool) -> str:
-    """As the documentation shows it: the hash of the new value in the header, line by line, whatever ends a line."""
+    """Diff as documented: line by line, with the hash of the new value in the header.
+
+    Every kind of line end counts.
+    """
     old_lines, new_lines = (text.replace("\r\n", "\n").split("\n") for text in (old, new))
     told = hashlib.sha256((new + "?" if wrong else new).encode()).hexdigest()
     hunks = list(difflib.unified_diff(old_lines, new_lines, lineterm="", n=1))[2:]

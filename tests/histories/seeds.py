@@ -1,4 +1,4 @@
-"""The seed of a run of histories: one and the same where a change is judged, others where somebody looks for what nobody has thought of.
+"""Seed of the histories: a fixed one to judge a change, a random one to search for faults.
 
 `SFEVENTS_HISTORIES_SEED` takes the number that a failure prints, or `random` (`make histories`).
 """

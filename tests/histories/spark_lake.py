@@ -1,4 +1,7 @@
-"""The tables of an apply in Spark, with the face of those in memory (`lake.Lake`): histories that are delivered to the one go to the other."""
+"""Tables of an apply in Spark, with the interface of those in memory (`lake.Lake`).
+
+Histories for one of them also run on the other.
+"""
 
 from __future__ import annotations
 
@@ -42,14 +45,14 @@ if TYPE_CHECKING:
 
 
 class Died(Exception):  # noqa: N818 - what happened
-    """The job was killed here."""
+    """The job was killed at this write."""
 
 
 @dataclass
 class SparkLake(Lake):
-    """All tables of one source, in Spark; what is looked at is read when it is looked at.
+    """All tables of one source, in Spark; each look reads them.
 
-    :param spark: None only for the sake of the defaults of the class it is derived from.
+    :param spark: None only because the fields of the base class have defaults.
     """
 
     spark: Any = None
@@ -87,7 +90,7 @@ class SparkLake(Lake):
                 if admission.kind == "again":
                     return True
                 rows = local_rows(self.tables.spark, event_rows(arrived).to_pylist(), EVENTS_SQL)
-                # In turn by the driver and by executors: both have to come to the same.
+                # By turns in the driver and in executors: both must give the same result.
                 few = 10_000 if batch.sequence % 2 else -1
                 folder = f"{run.folder}/arrived"
                 events = Arrived(self.tables, [lambda _: rows], len(arrived), folder, few, few)
@@ -156,7 +159,7 @@ def _key(row: Mapping[str, Any]) -> Key:
 
 
 def _dying(order: Sequence[str], writes: int | None) -> Callable[[str, str], None]:
-    """What dies before the commit that comes after so many tables."""
+    """Hook that dies before the commit that follows so many tables."""
 
     def step(name: str, about: str) -> None:
         if (

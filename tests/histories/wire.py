@@ -1,4 +1,4 @@
-"""What the bus says, as the decoded events that a job is given; and tables' rows, as records of the org."""
+"""Conversion of the org's events to decoded events, and of table rows to the org's records."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ GROWN = Layout(
 
 
 def change(told: Told, order: Order) -> Change:
-    """Make the decoded event; its commit time is cut to whole seconds, as Salesforce cuts it."""
+    """Make the decoded event; its commit time is cut to seconds, as Salesforce cuts it."""
     says = told.says
     return Change(
         order=order,
@@ -59,12 +59,12 @@ def change(told: Told, order: Order) -> Change:
 
 
 def row(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Make of a record of the org what a read of it brings."""
+    """Convert a record of the org to the row of a snapshot."""
     return {name: column_value(name, value) for name, value in record.items()}
 
 
 def record(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Make of a table's row a record as the org has it."""
+    """Convert a table's row to a record of the org."""
     found: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, dict):
@@ -84,7 +84,7 @@ def column_value(name: str, value: Any) -> Any:
 
 
 def layout_of(events: list[Told]) -> Layout:
-    """The columns of a table that was fed these events."""
+    """Columns of a table that was fed these events."""
     grown = any(
         "Extra__c" in (*one.says["body"], *one.says["changedFields"], *one.says["nulledFields"])
         for one in events

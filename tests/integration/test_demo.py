@@ -1,4 +1,4 @@
-"""`make demo` as a person would run it, without make: the script, its printed figures, what it leaves."""
+"""The script of `make demo`: its printed figures and the files that it leaves."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _figures(said: str) -> list[tuple[int, int, int, str, str]]:
 def test_demo_lands_every_event_once_and_then_only_what_came_since(
     repository: Path, tmp_path: Path
 ) -> None:
-    """Three DAG runs: each lands as many rows as events waited and were delivered; the second begins where the first ended."""
+    """Each of three DAG runs lands exactly the events that waited, where the last one ended."""
     ended = _demo(repository, tmp_path / "demo", timeout_seconds=850)
 
     assert ended.returncode == 0, ended.stdout
@@ -86,7 +86,7 @@ def test_demo_lands_every_event_once_and_then_only_what_came_since(
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("script", ["demo", "ui"])
 def test_sigterm_ends_all_that_was_started(repository: Path, tmp_path: Path, script: str) -> None:
-    """While Spark is at work SIGTERM comes again and again, as from make and from a service manager: no process is left, neither emulator nor Airflow nor Spark's driver."""
+    """Repeated SIGTERM while Spark works leaves neither emulator nor Airflow nor Spark's driver."""
     log = tmp_path / "log"
     environment = {
         **os.environ,

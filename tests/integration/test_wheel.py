@@ -1,7 +1,7 @@
-"""The wheel that would be published, and the environments that it is installed into.
+"""The wheel, and environments that it is installed into.
 
-Every Python, and both ends of the range of versions, that `pyproject.toml` promises has an environment here. They are made from the
-package index by pip and uv, so each takes minutes.
+Every Python, and both ends of the range of versions, that `pyproject.toml` allows has an
+environment here. pip and uv make them from the package index, so each takes minutes.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Environment:
 
     @classmethod
     def create(cls, folder: Path, version: str) -> Environment:
-        """Make an empty environment of a version of Python; the test is skipped where this machine has none."""
+        """Make an empty environment of a Python version; skip the test if this machine has none."""
         interpreter = _interpreter(version)
         _run([interpreter, "-m", "venv", str(folder / "venv")])
         return cls(folder=folder)
@@ -85,7 +85,10 @@ class Environment:
         return self.run("-c", code).strip()
 
     def land(self, repository: Path, spark: Mapping[str, str]) -> int:
-        """Run the DAG of the first example against an emulated org, with Airflow and Spark of this environment; rows landed."""
+        """Run the first example's DAG against an emulated org; return the landed rows.
+
+        Airflow and Spark are those of this environment.
+        """
         home, lake = self.folder / "home", self.folder / "lake"
         (home / "dags").mkdir(parents=True)
         shutil.copy(repository / "dags" / "salesforce_orders.py", home / "dags")
@@ -166,7 +169,7 @@ def metadata(wheel: Path) -> str:
 
 
 def test_wheel_holds_what_users_and_registry_look_for(wheel: Path, repository: Path) -> None:
-    """Types marker, licence and .proto are in the wheel, and the DAGs of the repository as its examples."""
+    """Types marker, licence, .proto and the example DAGs are in the wheel."""
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
         inside = "airflow_provider_sfevents/example_dags/"
@@ -185,7 +188,7 @@ def test_wheel_holds_what_users_and_registry_look_for(wheel: Path, repository: P
 
 
 def test_page_of_the_wheel_leads_into_the_repository(wheel: Path) -> None:
-    """README on a package index has absolute links alone, and the project's addresses stand beside it."""
+    """README has only absolute links in the wheel, beside the project's addresses."""
     head, _, page = metadata(wheel).partition("\n\n")
     links = re.findall(r"\]\(([^)]+)\)", page)
     assert len(links) > 20
@@ -200,7 +203,7 @@ def test_page_of_the_wheel_leads_into_the_repository(wheel: Path) -> None:
 def test_wheel_installed_by_pip_alone_lands_events(
     wheel: Path, repository: Path, tmp_path: Path, spark_environment: dict[str, str]
 ) -> None:
-    """`pip install` of the wheel gives a set of packages that agree, a provider that Airflow lists, and a Spark that lands."""
+    """A wheel installed by pip alone gives a listed provider and a Spark that lands events."""
     environment = Environment.create(tmp_path, "3.13")
     environment.pip("install", str(wheel))
     environment.pip("check")
@@ -216,9 +219,10 @@ def test_wheel_installed_by_pip_alone_lands_events(
 
 @pytest.fixture(scope="module")
 def constraints(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Constraints for the locked Airflow on Python 3.12: those that `AIRFLOW_CONSTRAINTS` names, otherwise made as Airflow's releases make them.
+    """Constraints for the locked Airflow on Python 3.12.
 
-    A release's file holds what resolves, in the newest versions, for Airflow with all of its extras.
+    `AIRFLOW_CONSTRAINTS` names a file; otherwise they are made as Airflow's releases make them: the
+    newest versions that resolve for Airflow with all of its extras.
     """
     if named := os.environ.get("AIRFLOW_CONSTRAINTS"):
         return Path(named)
@@ -247,7 +251,7 @@ def test_wheel_installed_into_a_constrained_airflow_lands_events(
     tmp_path: Path,
     spark_environment: dict[str, str],
 ) -> None:
-    """An Airflow that was installed with its constraints file, with a newer Spark, takes the wheel and stays as it is."""
+    """An Airflow with its constraints file and a newer Spark takes the wheel and is unchanged."""
     environment = Environment.create(tmp_path, "3.12")
     airflow = f"apache-airflow=={airflow_version(repository)}"
     with_spark = airflow.replace("==", "[apache-spark]==")
@@ -273,7 +277,10 @@ def test_oldest_versions_that_are_allowed_land_events(
     tmp_path: Path,
     spark_environment: dict[str, str],
 ) -> None:
-    """With the lower bound of each dependency every module imports, the unit tests of what depends on it pass, and events land."""
+    """With the oldest allowed dependencies all modules import and events land.
+
+    The unit tests of what depends on these versions pass, too.
+    """
     environment = Environment.create(tmp_path, "3.11")
     floors = lower_bounds(project)
     # The newest releases of what Airflow needs beside them would lift these.

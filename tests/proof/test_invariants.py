@@ -101,7 +101,7 @@ def test_an_event_that_is_not_there_is_lost(world: World) -> None:
 def test_a_position_elsewhere_is_misplaced(
     world: World, change: dict[str, object], said: str
 ) -> None:
-    """A position is reported unless it is at the last event, in the first epoch and newest batch."""
+    """A position that is not at the last event, first epoch and newest batch is reported."""
     (world.folder / "own/sfevents.proof").write_text(json.dumps({**POSITION, **change}))
     assert invariants.misplaced(world) == [f"position: {said}"]
 

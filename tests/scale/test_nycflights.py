@@ -38,11 +38,12 @@ with DAG("flights", schedule=None, start_date=datetime(2026, 1, 1, tzinfo=UTC), 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Landed:
-    """What all runs together left behind.
+    """Result of all runs together.
 
-    :param results: of each run's task.
+    :param results: result of each run's task.
     :param deliveries: events that the service counted.
-    :param sql: `flights` is the data set, `landed` the table with the data set's columns, `rows` the table as it is.
+    :param sql: `flights` is the data set, `landed` the table with the data set's columns, `rows`
+        the whole table.
     """
 
     results: list[dict[str, Any]]
@@ -60,7 +61,7 @@ class Landed:
     def columns(self, where: str = "true") -> list[str]:
         """Columns of the data set, as DuckDB understands its file."""
         found = self.sql.execute(
-            f"SELECT column_name FROM (DESCRIBE flights) WHERE {where}"  # noqa: S608 - our own words
+            f"SELECT column_name FROM (DESCRIBE flights) WHERE {where}"  # noqa: S608
         )
         return [name for (name,) in found.fetchall()]
 
@@ -71,7 +72,7 @@ def landed(
     airflow_database_file: Path,
     spark_environment: dict[str, str],
 ) -> Iterator[Landed]:
-    """All departures, published at once and landed by as many DAG runs as the bound makes necessary."""
+    """Publish all departures at once, and land them by as many runs as the bound needs."""
     folder = tmp_path_factory.mktemp("flights")
     home = AirflowHome.create(folder / "airflow", airflow_database_file)
     home.environment.update(spark_environment)
@@ -131,9 +132,10 @@ def test_the_batches_are_bounded_and_the_last_one_caught_up(landed: Landed) -> N
 
 
 def test_every_event_lands_exactly_once(landed: Landed) -> None:
-    """Rows, distinct event ids, distinct replay ids and the position's count are the number of departures."""
+    """Rows, distinct ids and the position's count equal the number of departures."""
     counts = landed.sql.execute(
-        "SELECT count(*), count(DISTINCT event_id), count(DISTINCT replay_id), count(DISTINCT batch_id) FROM rows"
+        "SELECT count(*), count(DISTINCT event_id), count(DISTINCT replay_id), count(DISTINCT "
+        "batch_id) FROM rows"
     ).fetchall()
     assert counts == [(flights.DEPARTURES, flights.DEPARTURES, flights.DEPARTURES, len(BATCHES))]
     assert (landed.position["events_total"], landed.position["batch_number"]) == (
@@ -161,7 +163,8 @@ def test_the_position_is_the_last_event(landed: Landed) -> None:
 def test_totals_by_group_are_those_of_the_data_set(landed: Landed, column: str) -> None:
     """Departures, distance and delay of each carrier, month and airport."""
     found, expected = landed.both(
-        f"SELECT {column}, count(*), count(dep_time), sum(distance), sum(arr_delay) FROM {{}} GROUP BY 1 ORDER BY 1"  # noqa: S608
+        f"SELECT {column}, count(*), count(dep_time), sum(distance), sum(arr_delay) "  # noqa: S608
+        "FROM {} GROUP BY 1 ORDER BY 1"
     )
     assert len(expected) > 2
     assert found == expected

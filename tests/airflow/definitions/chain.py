@@ -1,4 +1,7 @@
-"""Fetch, Spark task and commit as a chain. The run's conf names the topic, so that every test has a position of its own."""
+"""Fetch, Spark task and commit as a chain.
+
+The run's conf names the topic, so that every test has its own position.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Fetch, land and commit in one task. The run's conf names the topic, so that every test has a position of its own."""
+"""Fetch, land and commit in one task.
+
+The run's conf names the topic, so that every test has its own position.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +62,7 @@ with dag("with_spark"):
 with dag("on_cluster"):
     SfEventsToSparkOperator(
         **EACH | {"retry_delay": timedelta(seconds=10)},
-        # A standalone cluster runs drivers of Java alone; what this one starts reads Python whatever its name.
+        # A standalone cluster runs only drivers in Java; this stand-in runs Python under any name.
         application=os.environ["STAND_IN_JAR"],
         retries=1,
         spark_conn_id="spark_cluster",

@@ -1,4 +1,7 @@
-"""DAGs with past intervals to backfill; their schedules ended long ago, so that nothing runs by itself."""
+"""DAGs with past intervals to backfill.
+
+Their schedules ended long ago, so that no run starts by itself.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Stands in for the Spark job: replaces the batch's rows in a table of JSON files, one a batch, and leaves the receipt.
+"""A stand-in for the Spark job: replaces the batch's rows and writes the receipt.
 
-What else to do is ordered by a file beside the tables, `orders/<topic>`, of which each job takes the first line: `fail`, `forget` the
-receipt, or `hang` until the file `go/<topic>` is there.
+Its table is JSON files, one for each batch. A file beside the tables, `orders/<topic>`, has further
+orders, of which each job takes the first line: `fail`, `forget` the receipt, or `hang` until the
+file `go/<topic>` exists.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def _wait_for(go: Path) -> None:
     deadline = time.monotonic() + 300  # no longer than any test
     while not go.exists():
         if time.monotonic() > deadline:
-            sys.exit("nobody let the stand-in go")
+            sys.exit("the stand-in was not allowed to continue")
         time.sleep(0.05)
 
 

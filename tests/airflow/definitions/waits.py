@@ -1,4 +1,7 @@
-"""A sensor before the operator, each DAG with another way to wait. The run's conf names the topic, so that every test has a position of its own."""
+"""A sensor before the operator, each DAG with another mode of waiting.
+
+The run's conf names the topic, so that every test has its own position.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,8 @@ LANDING: dict[str, Any] = {
 WAITING: dict[str, Any] = {"idle_seconds": 2, "poke_interval": 1, "timeout": 120}
 MODES: dict[str, dict[str, Any]] = {
     "poking": {},
-    # Airflow (3.3) fails a task whose next poke runs before its scheduler has heard of the last one's end.
+    # Airflow 3.3 fails a task whose next poke runs before its scheduler knows of the last one's
+    # end.
     "rescheduling": {"mode": "reschedule", "poke_interval": 6},
     "deferring": {"deferrable": True},
 }

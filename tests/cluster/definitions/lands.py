@@ -1,4 +1,7 @@
-"""Lands orders on a cluster that the environment names. Executors are small, and have a Python of their own."""
+"""Land orders on a cluster that the environment names.
+
+Executors are small, and have their own Python.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sensor and an operator on a managed subscription, whose place Salesforce keeps; a stand-in lands."""
+"""A sensor and an operator on a managed subscription, with a stand-in for the Spark job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The chain with a stand-in for the Spark job; the environment says how long a fetch waits for events."""
+"""The chain with a stand-in for the Spark job.
+
+The environment sets the time in which a fetch waits for events.
+"""
 
 from __future__ import annotations
 

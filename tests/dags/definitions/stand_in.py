@@ -1,7 +1,7 @@
-"""Stands in for the Spark job where Spark's work is not the point: leaves the receipt, and lands nothing.
+"""A stand-in for the Spark job, which writes the receipt and lands nothing.
 
-The environment variable STAND_IN says what to do instead: `fail`, or `forget` the receipt. COMMAND_LINES names a folder in which to
-write down the command lines of this process and of all that led to it.
+The environment variable STAND_IN has another order: `fail`, or `forget` the receipt. COMMAND_LINES
+names a folder for the command lines of this process and its ancestors.
 """
 
 from __future__ import annotations

@@ -178,7 +178,7 @@ def http() -> Callable[..., Answer]:
         ca_file: str = "",
     ) -> Answer:
         body = None if form is None else urlencode(form).encode()
-        request = Request(url, data=body, headers=headers or {})  # noqa: S310 - a URL of the emulator
+        request = Request(url, data=body, headers=headers or {})  # noqa: S310
         context = ssl.create_default_context(cafile=ca_file) if ca_file else None
         try:
             with urlopen(request, timeout=10, context=context) as answer:  # noqa: S310

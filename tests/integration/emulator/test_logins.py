@@ -151,7 +151,7 @@ def test_jwt_audiences(http: Http, audience: str) -> None:
         ({"exp": 1_700_000_000}, "invalid_grant", "expired authorization code"),
         ({"exp": 9_999_999_999}, "invalid_grant", "invalid assertion"),
         ({"iss": "unknown"}, "invalid_client_id", "client identifier invalid"),
-        ({"sub": "nobody@example.com"}, "invalid_grant", "user hasn't approved this consumer"),
+        ({"sub": "unknown@example.com"}, "invalid_grant", "user hasn't approved this consumer"),
     ],
 )
 def test_refused_assertions(

@@ -198,7 +198,7 @@ def test_a_client_with_keepalive_pings_notices_a_freeze(plain: Emulator) -> None
     publish(plain, 1)
 
     async def scenario() -> Any:
-        # The third is for the ping gRPC sends to measure the line: as long as that one waits, it asks for nothing else.
+        # The third is for gRPC's ping that measures the line: it sends nothing else meanwhile.
         names = "keepalive_time_ms", "keepalive_timeout_ms", "http2.ping_timeout_ms"
         options = [(f"grpc.{name}", 100) for name in names]
         async with aio.insecure_channel(plain.endpoint, options=options) as channel:

@@ -89,7 +89,7 @@ def test_a_bad_event_fails_alone(talk: Talk) -> None:
 
         async def scenario(stream: Publishing) -> Any:
             big = stream.event("x" * 1_100_000)
-            strange = pb.ProducerEvent(schema_id="nobody's", payload=b"")
+            strange = pb.ProducerEvent(schema_id="unknown", payload=b"")
             await stream.send(stream.event(), big, strange)
             answer = await stream.read()
             await stream.send(stream.event())

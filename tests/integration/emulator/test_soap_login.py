@@ -46,7 +46,7 @@ class Said(NamedTuple):
 
 def _post(url: str, body: str) -> Said:
     headers = {"content-type": "text/xml", "SOAPAction": "Login"}
-    request = Request(url, data=body.encode(), headers=headers)  # noqa: S310 - a URL of the emulator
+    request = Request(url, data=body.encode(), headers=headers)  # noqa: S310
     try:
         with urlopen(request, timeout=10) as answer:  # noqa: S310
             return Said(answer.status, answer.read().decode())

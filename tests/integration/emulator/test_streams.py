@@ -313,7 +313,7 @@ def test_change_events_arrive_with_bitmaps(talk: Talk) -> None:
 
 
 def test_poison_is_delivered_as_it_is(talk: Talk) -> None:
-    """Payloads that do not decode, and schema ids nobody knows, reach the client untouched."""
+    """Undecodable payloads and unknown schema ids reach the client unchanged."""
     with Emulator(knobs=QUICK) as bus:
         topic = bus.define_event("Order__e", ORDER)
         bus.publish_raw(topic, b"\xff\xff", ids=["bad"])
@@ -382,7 +382,8 @@ def test_round_trip_and_spread_pace_a_stream(talk: Talk) -> None:
             return time.monotonic() - began
 
         fast, slow = talk(bus, topping_up), talk(bus, stop_and_wait)
-        # 6 x 50 ms of events at least; 6 x (50 + 50) ms without overlap. A busy machine adds to both.
+        # At least 6 x 50 ms of events; 6 x (50 + 50) ms without overlap. A busy machine adds to
+        # both.
         assert fast >= 0.3
         assert slow >= 0.59
         assert fast < 0.9 * slow

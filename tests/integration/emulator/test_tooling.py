@@ -51,7 +51,10 @@ def test_a_managed_subscription_as_clients_look_for_it(bus: Emulator, rest: Rest
     assert bus.managed_subscriptions[0].id == record_id
     for where in ("DeveloperName='Mine'", f"Id='{record_id}'", f"Id = '{record_id[:15]}'"):
         for slash in ("/", ""):
-            text = f"SELECT Id, DeveloperName, Metadata FROM ManagedEventSubscription WHERE {where} LIMIT 1"  # noqa: S608
+            text = (
+                "SELECT Id, DeveloperName, Metadata "  # noqa: S608
+                f"FROM ManagedEventSubscription WHERE {where} LIMIT 1"
+            )
             found = _query(rest, text, slash)
             assert (found.status, found.body["size"], found.body["done"]) == (200, 1, True)
             [record] = found.body["records"]

@@ -66,7 +66,7 @@ def test_a_good_connection_of_the_stock_type(bus: Emulator, connect: Callable[..
         ({}, {"auth": "passwort"}, "unknown login 'passwort'"),
         ({"conn_type": "http"}, {}, "is of type 'http'"),
         ({"conn_type": "salesforce", "password": ""}, {}, "its fields make no login"),
-        ({"login": "nobody@acme.example"}, {"auth": "soap"}, "INVALID_LOGIN"),
+        ({"login": "unknown@acme.example"}, {"auth": "soap"}, "INVALID_LOGIN"),
     ],
     ids=[
         "secret", "key", "no secret", "refused", "unresolvable", "endpoint", "no tls", "ca file",

@@ -294,7 +294,7 @@ class LoginServer:
     paths: list[str] = field(default_factory=list)
     url: str = ""
 
-    def grant(self, token: str = "00D000000000001!granted", **more: str) -> None:  # noqa: S107 - no password
+    def grant(self, token: str = "00D000000000001!granted", **more: str) -> None:  # noqa: S107
         usual = {"access_token": token, "instance_url": "https://acme.my.salesforce.com"}
         self.answers.append((200, {}, {**usual, **more}))
 

@@ -169,14 +169,12 @@ async def test_a_schema_nobody_has(
 ) -> None:
     """An unknown schema is an error with id, org and rpc id, and is not cached."""
     bus.unary_failures = [failure] if failure else []
-    with pytest.raises(
-        SchemaUnknownError, match=r"'nobody-has-this' of org 00D000000000001EAA.*rpc id"
-    ):
-        await client.get_schema("nobody-has-this")
+    with pytest.raises(SchemaUnknownError, match=r"'unknown-id' of org 00D000000000001EAA.*rpc id"):
+        await client.get_schema("unknown-id")
     assert len(bus.unary) == 1
 
-    bus.schemas["nobody-has-this"] = "{}"
-    assert await client.get_schema("nobody-has-this") == "{}"
+    bus.schemas["unknown-id"] = "{}"
+    assert await client.get_schema("unknown-id") == "{}"
 
 
 @pytest.mark.parametrize("schema_id", ["", " "])

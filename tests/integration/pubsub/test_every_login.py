@@ -244,7 +244,8 @@ STOCK: dict[str, Any] = {
     "soap": lambda org: ({}, {"security_token": org.security_token}),
     "password": lambda org: (
         {},
-        {"extra__salesforce__consumer_key": org.consumer_key, "consumer_secret": org.consumer_secret,
+        {"extra__salesforce__consumer_key": org.consumer_key,
+         "consumer_secret": org.consumer_secret,
          "password": org.password + org.security_token},
     ),
     "jwt": lambda org: (

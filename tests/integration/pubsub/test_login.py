@@ -135,7 +135,7 @@ async def test_client_credentials_on_the_login_host(bus: Emulator) -> None:
 async def test_a_user_who_is_not_authorised(bus: Emulator) -> None:
     """A JWT for a user whom the app does not approve is refused with that remedy."""
     with pytest.raises(AuthenticationError, match="pre-authorise"):
-        await session_of(by_key(bus, username="nobody@acme.example"))
+        await session_of(by_key(bus, username="unknown@acme.example"))
 
 
 async def test_a_key_of_another_app(bus: Emulator) -> None:

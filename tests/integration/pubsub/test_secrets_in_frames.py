@@ -96,7 +96,7 @@ async def test_refused_logins(
 @pytest.mark.parametrize(
     "host",
     [
-        pytest.param(NOWHERE, id="nobody there"),
+        pytest.param(NOWHERE, id="no server"),
         pytest.param("https://127.0.0.1:{port}", id="tls to a plain port"),
         pytest.param("http://acme.example", id="no https"),
         pytest.param("", id="no host"),

@@ -55,7 +55,10 @@ def disk(tmp_path: Path) -> Iterator[Disk]:
 
 
 def test_a_disk_that_is_full_at_any_file_loses_nothing(bus: Emulator, disk: Disk) -> None:
-    """With room for so many files and no more: the task says that space is needed, leaves nothing half-written, and the next one lands all."""
+    """A disk that is full at any file loses no event, and the error asks for space.
+
+    The task leaves no unfinished file, and the next one lands all events.
+    """
     published = publish(bus, 1, EVENTS)
     for files in count(1):
         disk.unmount()

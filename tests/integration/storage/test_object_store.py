@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 EVENTS = 5
 
 BEGINNING = ["0001.json", "0001.heartbeat", "position.json", "origin.json", "0001.released"]
-"""What a first run writes before its batch, in this order."""
+"""Writes of a first run before its batch, in this order."""
 
 WRITES = [*BEGINNING, "0001.json", "0001.heartbeat", "avsc", "parquet", "manifest.json"]
-"""What comes after it; then the batch's receipt and the release of its claim."""
+"""Writes after the batch; then its receipt and the release of its lease."""
 
 
 def nothing(_: Effect) -> None:
@@ -35,7 +35,7 @@ def name_of(effect: Effect) -> str:
 
 
 class Emptied:
-    """Somebody removes all there is, just before the n-th effect."""
+    """A store that another program empties just before the n-th effect."""
 
     def __init__(self, bucket: Bucket, effects: int) -> None:
         self.left = effects
@@ -61,7 +61,10 @@ class Emptied:
 def test_whichever_write_fails_nothing_is_lost_or_paid_for_twice(
     bus: Emulator, code: int, remedy: str
 ) -> None:
-    """The store takes so many writes and no more: the task says why, holds nothing, and the next one pays for what was not closed."""
+    """A write that fails loses no event, and the next task pays only for unfinished files.
+
+    The error of the task says why, and its lease is released.
+    """
     published = publish(bus, 1, EVENTS)
     refused = []
     for effects in count():
@@ -81,7 +84,11 @@ def test_whichever_write_fails_nothing_is_lost_or_paid_for_twice(
 
 
 def test_a_staging_area_emptied_between_any_two_writes_loses_nothing(bus: Emulator) -> None:
-    """The task notices and says so, or was done with what is gone; at worst the message's own remedy is needed once."""
+    """A staging area that is emptied between two writes loses no event.
+
+    The task fails with a remedy, unless it no longer needed the files; at worst the remedy is
+    needed once.
+    """
     published = publish(bus, 1, EVENTS)
     met = []
     for effects in count():
@@ -100,7 +107,7 @@ def test_a_staging_area_emptied_between_any_two_writes_loses_nothing(bus: Emulat
 
 @pytest.mark.full  # one of the rounds watches a claim that cannot be read, for as long as a lease
 def test_half_an_object_is_never_taken_for_a_whole_one(bus: Emulator) -> None:
-    """A store that, against the rule, keeps half of what a killed task wrote: found out, left out or named with its remedy."""
+    """Half of an object, which a faulty store kept, is not taken for a whole one."""
     published = publish(bus, 1, EVENTS)
     for effects in count():
         bucket, root = new_bucket()

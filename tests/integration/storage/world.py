@@ -1,4 +1,7 @@
-"""A consumer whose staging area breaks: run after run of stage, land by hand, commit; and what must hold in the end."""
+"""A consumer whose staging area breaks, run after run, and the rules that must hold after it.
+
+A run stages, lands by hand and commits.
+"""
 
 from __future__ import annotations
 
@@ -113,7 +116,10 @@ class World:
         durable_files.remove(self.root / advised[1].removeprefix(f"{self.root}/"))
 
     def check(self, delivered: int) -> None:
-        """Each event is in the table once, the position behind the last one, and nothing was paid for twice that was kept."""
+        """Check that each event landed once and that no kept event was delivered twice.
+
+        The position is at the last event.
+        """
         assert sorted(one for rows in self.table.values() for one in rows) == sorted(self.published)
         assert self.consumer.position.replay_id == self.published[-1]
         assert self.delivered == delivered

@@ -129,7 +129,7 @@ def test_a_service_that_is_away(consumer: Consumer, bus: Emulator) -> None:
     async def scenario() -> None:
         watch = Watch(consumer, settings=lambda: replace(consumer.settings, endpoint=endpoint[0]))
         async with watch.running():
-            await until(lambda: watch.time.passed > 5, "tries in vain")
+            await until(lambda: watch.time.passed > 5, "failed tries")
             assert watch.said == []
             endpoint[0] = bus.endpoint
             publish(bus, 1, 1)

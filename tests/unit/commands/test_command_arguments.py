@@ -50,7 +50,8 @@ def test_naming_the_commands_loads_nothing() -> None:
     """Listing the commands, at each start of Airflow's command line, loads nothing else."""
     code = (
         "import sys, airflow.cli.cli_config; before = set(sys.modules);"
-        "from airflow_provider_sfevents.commands.command_arguments import get_commands; get_commands();"
+        "from airflow_provider_sfevents.commands.command_arguments import get_commands; "
+        "get_commands();"
         "print(*sorted(set(sys.modules) - before))"
     )
     loaded = subprocess.run(

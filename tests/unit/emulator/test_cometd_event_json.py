@@ -176,5 +176,5 @@ def test_what_cannot_be_shown() -> None:
     bus = _bus()
     bus.append(EVENT, [EncodedEvent("u", "ink", b"\xff\xff\xff")])
     assert _shown(bus, EVENT) is None
-    bus.append(EVENT, [EncodedEvent("u", "nobody's", b"")])
+    bus.append(EVENT, [EncodedEvent("u", "unknown", b"")])
     assert _shown(bus, EVENT) is None

@@ -1,4 +1,4 @@
-"""Where the tests get other people's clients from."""
+"""Installation of the foreign clients."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_without_npm_it_says_what_is_missing(machine: Path) -> None:
 
 
 def test_without_a_registry_it_says_what_npm_said(machine: Path) -> None:
-    """The error has the reason that npm gave; what npm left half made is made anew by the next call."""
+    """The error has npm's reason, and an incomplete folder is made again by the next call."""
     npm(machine, FAILS)
     with pytest.raises(NoClients, match=r"`npm ci --engine-strict` .*ENOTFOUND"):
         node_modules()
@@ -58,7 +58,7 @@ def test_what_is_kept_is_not_got_again(machine: Path) -> None:
 
 
 def test_locks_name_versions_and_no_host() -> None:
-    """Each registry's packages are pinned, and come from wherever this machine's npm and pip get theirs."""
+    """Locks pin every package, and leave the registry to the machine's npm and pip."""
     lock = (CLIENTS / "package-lock.json").read_text()
     pins = (CLIENTS / "requirements.txt").read_text().splitlines()[1:]
     assert '"resolved"' not in lock

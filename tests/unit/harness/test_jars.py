@@ -1,4 +1,4 @@
-"""Where the tests get their jars from."""
+"""Installation of the tests' jars."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which skips are failures."""
+"""Skips that are failures in CI."""
 
 from __future__ import annotations
 
@@ -60,5 +60,5 @@ def test_every_listed_test_is_there(test: str, repository: Path) -> None:
 
 
 def test_ci_sets_the_variable(repository: Path) -> None:
-    """What the tests look for is what CI says."""
+    """`.ci/run` sets the variable that the tests read."""
     assert f"export {skips.VARIABLE}=1\n" in (repository / ".ci" / "run").read_text()

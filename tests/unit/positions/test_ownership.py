@@ -55,7 +55,7 @@ def test_a_second_task_is_told_to_name_its_consumer() -> None:
         (begun(owner=""), COMMIT),
         (begun(), Run()),
     ],
-    ids=["the same", "after the chain's commit", "nobody's", "outside of Airflow"],
+    ids=["the same", "after the chain's commit", "without an owner", "outside of Airflow"],
 )
 def test_the_owner_goes_on(position: Position, run: Run) -> None:
     """The fetching task owns the position, whichever task of its chain commits."""

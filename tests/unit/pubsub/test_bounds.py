@@ -32,7 +32,8 @@ def tally(**values: Any) -> BatchTally:
         pytest.param({"max_events": 5}, {"events": 4}, 1000.0, None, id="one more fits"),
         pytest.param({"max_events": 5}, {"events": 5}, 1000.0, "max_events", id="full"),
         pytest.param(
-            {"max_events": 5}, {"events": 2, "already": StagedProgress(events=3)}, 1000.0, "max_events",
+            {"max_events": 5}, {"events": 2, "already": StagedProgress(events=3)}, 1000.0,
+            "max_events",
             id="full with earlier parts",
         ),
         pytest.param({"max_bytes": 10}, {"bytes": 9}, 1000.0, None, id="one byte left"),

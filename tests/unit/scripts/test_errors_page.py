@@ -1,4 +1,4 @@
-"""The page of errors is made, not written."""
+"""The page of errors, which a script makes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from scripts.errors_page import PAGE, page
 
 
 def test_the_page_is_what_the_tables_say() -> None:
-    """docs/reference/errors.md is the script's work of today: after a change of a table, `make docs-pages`."""
+    """docs/reference/errors.md is up to date: run `make docs-pages` after a change."""
     assert PAGE.read_text(encoding="utf-8") == page()
 
 

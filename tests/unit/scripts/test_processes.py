@@ -40,17 +40,19 @@ def test_what_a_process_started_ends_with_it(tmp_path: Path) -> None:
         fcntl.flock(held, fcntl.LOCK_EX)  # waits until both are gone
 
 
-# Starts a child in a session of its own, as Airflow's tasks are and Spark's driver is, and ends at once when it is asked to.
+# Starts a child in its own session, like Airflow's tasks and Spark's driver, and ends at SIGTERM.
 _ESCAPING = _PARENT.replace("close_fds=False)", "close_fds=False, start_new_session=True)")
 
-# Starts another program in a `running` block, and says which signals reach it; `end` waits for a process that ignores SIGTERM.
+# Starts another program in a `running` block, and prints the signals that reach it; `end` waits
+# for a process that ignores SIGTERM.
 _STOPPED = """
 import os, sys
 from pathlib import Path
 from scripts.processes import running, stop_on_signals
 stop_on_signals()
 try:
-    with running([sys.executable, "-c", sys.argv[1]], log=Path("log"), environment=os.environ, folder=Path()) as one:
+    program = [sys.executable, "-c", sys.argv[1]]
+    with running(program, log=Path("log"), environment=os.environ, folder=Path()) as one:
         one.wait()
 except KeyboardInterrupt:
     print("stopped", flush=True)
@@ -72,7 +74,7 @@ def test_what_left_the_session_ends_too(tmp_path: Path) -> None:
 
 @pytest.mark.timeout(60)
 def test_a_second_signal_does_not_cut_the_ending_short(tmp_path: Path, repository: Path) -> None:
-    """SIGTERM again and again, while a process that ignores it is waited for: in the end that one is gone, too."""
+    """A second SIGTERM does not keep `end` from waiting for a process that ignores the first."""
     stopping = subprocess.Popen(
         [sys.executable, "-c", _STOPPED, _STUBBORN],
         cwd=tmp_path,
@@ -120,7 +122,7 @@ def test_a_second_signal_does_not_cut_the_ending_short(tmp_path: Path, repositor
     ],
 )
 def test_a_log_is_asked_why(tmp_path: Path, log: str, said: list[str]) -> None:
-    """Exceptions' own lines and lines of level error tell, once each and without when and where they were logged; else the last words do."""
+    """Reasons from a log are its exceptions and error lines, once each; otherwise its end."""
     path = tmp_path / "log"
     path.write_text(log)
     assert what_went_wrong(path) == said

@@ -1,6 +1,7 @@
-"""Holds a task at one of the package's named steps for as long as the file `hold/<step>` is there.
+"""Hold a task at one of the package's named steps while the file `hold/<step>` exists.
 
-Every Python of the deployment loads this, since the folder is on its PYTHONPATH; what is held says so by `held/<step>/<pid>`.
+Every Python of the deployment loads this, because the folder is on its PYTHONPATH. A held process
+writes `held/<step>/<pid>`.
 """
 
 from __future__ import annotations

@@ -238,12 +238,12 @@ def test_a_wait_with_something_staged_keeps_its_stream(tmp_path: Path) -> None:
             ):
                 await managed.fetch(
                     Bounds(idle_seconds=2500, max_seconds=20_000),
-                    nobody,
+                    ignore_delivery,
                     kept_replay_id=ids[0],
                     already=StagedProgress(events=1),
                 )
 
-        async def nobody(_: Delivery) -> None:
+        async def ignore_delivery(_: Delivery) -> None:
             raise AssertionError("nothing is new")
 
         asyncio.run(run())

@@ -35,7 +35,10 @@ SCHEMA = json.dumps(
             {"name": "CreatedById", "type": "string"},
             *(
                 {"name": name, "type": ["null", kind], "default": None}
-                for name, kind in (("Text__c", "string"), ("Number__c", "double"), ("Moment__c", "long"), ("Flag__c", "boolean"))
+                for name, kind in (
+                    ("Text__c", "string"), ("Number__c", "double"), ("Moment__c", "long"),
+                    ("Flag__c", "boolean"),
+                )
             ),
         ],
     }

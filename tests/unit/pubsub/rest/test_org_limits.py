@@ -25,7 +25,11 @@ def test_allowances_are_read() -> None:
     """Each allowance has its maximum and remainder; entries of another shape are left out."""
     said = {
         DELIVERIES: {"Max": 25_000, "Remaining": 24_990},
-        "PermissionSets": {"Max": 1500, "Remaining": 1499, "CreateCustom": {"Max": 1000, "Remaining": 999}},
+        "PermissionSets": {
+            "Max": 1500,
+            "Remaining": 1499,
+            "CreateCustom": {"Max": 1000, "Remaining": 999},
+        },
         "Odd": {"Max": "many"},
         "Odder": 7,
     }  # fmt: skip

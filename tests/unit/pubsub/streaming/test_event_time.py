@@ -33,7 +33,12 @@ HEADER = {
         {"name": "recordIds", "type": STRINGS},
         {
             "name": "changeType",
-            "type": {"type": "enum", "name": "ChangeType", "namespace": "", "symbols": ["CREATE", "GAP_UPDATE"]},
+            "type": {
+                "type": "enum",
+                "name": "ChangeType",
+                "namespace": "",
+                "symbols": ["CREATE", "GAP_UPDATE"],
+            },
         },
         {"name": "changeOrigin", "type": "string"},
         {"name": "transactionKey", "type": "string"},
