@@ -151,8 +151,8 @@ def _rest() -> Iterable[str]:
         "Full reads, discovery and limits. A refused session (HTTP 401, `INVALID_SESSION_ID`) is\n"
         "renewed once. Tried again: a connection that fails, HTTP 5xx, and\n"
         f"{', '.join(f'`{one}`' for one in sorted(rest_errors.PASSING))}.\n"
-        "`REQUEST_LIMIT_EXCEEDED` means that the org's API requests of 24 hours are used up: wait.\n"
-        "The others are not tried again:\n"
+        "`REQUEST_LIMIT_EXCEEDED` means that the org's API requests of 24 hours are used up: "
+        "wait.\nThe others are not tried again:\n"
     )
     rows = ((f"`{code}`", remedy) for code, remedy in rest_errors.REMEDIES.items())
     yield from _table(("code", "what to do"), rows)

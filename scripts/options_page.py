@@ -1,4 +1,7 @@
-"""Makes docs/reference/spark-jobs.md from the jobs' own options: `python -m scripts.options_page`."""
+"""Make docs/reference/spark-jobs.md from the jobs' own options.
+
+Run it by `python -m scripts.options_page`.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,8 @@ This page is made from the options that the jobs declare: `make docs-pages`.
 Operators start these jobs with `spark-submit`. Each can be started by hand as well:
 
 ```
-spark-submit --py-files sfevents.zip land.py --manifest <URL of manifest.json> --table <root of the tables>
+spark-submit --py-files sfevents.zip land.py \\
+    --manifest <URL of manifest.json> --table <root of the tables>
 ```
 
 The zip is made by `airflow_provider_sfevents.submit.packaging.py_files(folder)`, and
@@ -39,15 +43,15 @@ always safe.
 _JOBS: tuple[tuple[str, str, tuple[type[Options], ...]], ...] = (
     (
         "land.py",
-        """Lands a staged batch in the [event tables](tables.md). Exit code 0 means that every event of the
-batch is in a table or in quarantine, and that there is a receipt.""",
+        """Lands a staged batch in the [event tables](tables.md). Exit code 0 means that every event
+of the batch is in a table or in quarantine, and that there is a receipt.""",
         (LandingOptions,),
     ),
     (
         "apply.py",
-        """Lands a batch of change events as `land.py` does, with the same options; then applies it to the
-[current-state tables](../explanation/change-events.md#as-a-spark-job), and writes the receipt. Its
-options beside those of `land.py`:""",
+        """Lands a batch of change events as `land.py` does, with the same options; then applies it
+to the [current-state tables](../explanation/change-events.md#as-a-spark-job), and writes the
+receipt. Its options beside those of `land.py`:""",
         (ApplyOptions,),
     ),
     (

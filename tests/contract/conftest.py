@@ -1,4 +1,7 @@
-"""One suite for the emulator, always, and for a real org, with `--org`; see docs/how-to/contract-suite.md."""
+"""Fixtures of the contract suite, for the emulator and, with `--org`, for a real org.
+
+See docs/how-to/contract-suite.md.
+"""
 
 from __future__ import annotations
 

@@ -298,7 +298,8 @@ class AirflowServices:
             "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
             # Shared by all services, also by an API server that is started again.
-            "AIRFLOW__API_AUTH__JWT_SECRET": "for tests only; HS512 requires a secret of 64 bytes or more here",
+            # HS512 requires 64 bytes.
+            "AIRFLOW__API_AUTH__JWT_SECRET": "of these tests only ".ljust(64, "."),
             "AIRFLOW__API__SECRET_KEY": "of these tests only",
             "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(free_port()),
             "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",

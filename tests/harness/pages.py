@@ -22,7 +22,10 @@ class Command:
 
 
 class Page:
-    """One page, by its path below `docs/`; samples are found by their language and the heading above them."""
+    """One page, by its path below `docs/`.
+
+    Samples are found by their language and the heading above them.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -36,7 +39,7 @@ class Page:
         return found
 
     def commands(self) -> Sequence[Command]:
-        """Commands of the `console` samples: lines after `$ `, each with the lines that it prints."""
+        """Commands of the `console` samples: lines after `$ `, with the lines that they print."""
         found: list[Command] = []
         for line in "\n".join(self.samples("console")).splitlines():
             if line.startswith("$ "):

@@ -1,4 +1,7 @@
-"""`python -m tests.proof soak` and `python -m tests.proof report`: see docs/explanation/proof.md."""
+"""Command line of the proof: `python -m tests.proof soak` and `python -m tests.proof report`.
+
+See docs/explanation/proof.md.
+"""
 
 from __future__ import annotations
 
