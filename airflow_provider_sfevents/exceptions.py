@@ -5,7 +5,7 @@
         - `TopicError`: the topic does not exist, or this user has no access to it
         - `ReplayIdRefusedError`: the bus does not know the replay id (expired, reset, invalid)
         - `SchemaUnknownError`: the service says that there is no schema of this id
-        - `PositionConflictError`: the position contradicts the staging area or another task
+        - `PositionConflictError`: the stored position contradicts the staging area or the org
     - `AuthenticationError`: Salesforce refused the credentials; a retry changes nothing
     - `TransportError`: the network or the service failed; a retry is right
         - `QuotaExceededError`: an allowance of the org is used up; a retry soon is wrong
