@@ -72,10 +72,10 @@ class Deployment:
         services: type[AirflowServices] = AsShipped,
         spark: bool = True,
     ) -> Iterator[Deployment]:
-        """A deployment for the length of a block.
+        """Run a deployment for a block.
 
-        :param prepare: defines topics, and gives the text of the DAG file.
-        :param spark: or else the stand-in.
+        :param prepare: defines topics, and returns the text of the DAG file.
+        :param spark: with Spark; otherwise with the stand-in.
         """
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # or else nothing is ended
         with (

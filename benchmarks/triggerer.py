@@ -1,4 +1,4 @@
-"""A triggerer with its database and nothing else of Airflow, and what its processes take."""
+"""A triggerer with its database, without the rest of Airflow, and the cost of its processes."""
 
 from __future__ import annotations
 

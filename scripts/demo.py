@@ -276,7 +276,7 @@ def _place(screen: Screen) -> Iterator[Path]:
 
 
 def _stale(made: Path) -> str:
-    """Why what is there cannot be gone on with; empty where it can, or where there is nothing."""
+    """Reason why the demo cannot continue in its folder; empty if it can, or if there is none."""
     if not made.exists():
         return ""
     if made.read_text() != _made_from():

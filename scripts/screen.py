@@ -33,9 +33,9 @@ class Screen:
 
     @contextlib.contextmanager
     def step(self, title: str, doing: Callable[[], str] = lambda: "") -> Iterator[None]:
-        """A step of the work: its title and the time it took, once it is done.
+        """A step of the work: its title, and the time it took once it is done.
 
-        :param doing: says what goes on just now.
+        :param doing: returns the current activity.
         """
         began = time.monotonic()
         done = threading.Event()

@@ -119,7 +119,7 @@ class Topic:
         file.write_text("".join(f"{word}\n" for word in words))
 
     def let_go(self) -> None:
-        """Let jobs that hang go on."""
+        """Let hanging jobs continue."""
         file = self.here.folder / "go" / self.short
         file.parent.mkdir(exist_ok=True)
         file.touch()

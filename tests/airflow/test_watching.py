@@ -118,7 +118,7 @@ def test_latest_begins_when_the_watcher_does(story: Story) -> None:
     assert topic.deliveries() == len(topic.published) - 2
 
 
-def test_what_somebody_must_mend_starts_one_run_that_says_it(story: Story) -> None:
+def test_an_error_for_a_user_starts_one_run_that_reports_it(story: Story) -> None:
     """With a wrong password, one run fails with the message, and the trigger is not restarted."""
     [run] = story.runs("mistaken")
     run.wait("failed")

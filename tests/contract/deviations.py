@@ -49,7 +49,7 @@ EMULATOR: dict[str, Deviation] = {
     "test_cometd_refused::test_versions_before_37_are_refused": Deviation(
         "the newer page says that they are routed to the newest", {"cometd_min_version": 37.0}
     ),
-    "test_cometd_refused::test_a_replay_id_nobody_gave_out_with_one_space": Deviation(
+    "test_cometd_refused::test_an_unknown_replay_id_with_one_space": Deviation(
         "live orgs have two", {"cometd_replay_error_spaces": 1}
     ),
     "test_changes::test_there_are_nine_kinds_of_change": Deviation(

@@ -66,7 +66,7 @@ def test_a_connect_is_for_known_clients(org: OrgUnderTest) -> None:
     Source: Streaming API guide (error codes), messages of live orgs.
     """
     with polling(org) as client:
-        [answer] = client.connect(clientId="3ll1nobody")
+        [answer] = client.connect(clientId="3ll1unknown")
     assert answer["error"] == "403::Unknown client"
     assert answer["advice"] == {"interval": 0, "reconnect": "handshake"}
 
@@ -124,7 +124,7 @@ def test_a_channel_that_is_not_there(org: OrgUnderTest, channel: str, why: str) 
         assert client.subscribe(org.topic)["successful"]
 
 
-def test_a_replay_id_nobody_gave_out(org: OrgUnderTest) -> None:
+def test_an_unknown_replay_id(org: OrgUnderTest) -> None:
     """An unknown replay id is refused, with two spaces between the sentences.
 
     Source: messages of live orgs.
@@ -133,7 +133,7 @@ def test_a_replay_id_nobody_gave_out(org: OrgUnderTest) -> None:
         assert client.subscribe(org.topic, 82)["error"] == f"{INVALID}  {REMEDY}"
 
 
-def test_a_replay_id_nobody_gave_out_with_one_space(org: OrgUnderTest) -> None:
+def test_an_unknown_replay_id_with_one_space(org: OrgUnderTest) -> None:
     """An unknown replay id is refused, with one space as documented.
 
     Source: Streaming API guide (error codes).

@@ -180,7 +180,7 @@ def test_a_wrong_secret_is_refused(org: OrgUnderTest) -> None:
 def test_an_unknown_consumer_key_is_refused(org: OrgUnderTest) -> None:
     """An unknown consumer key is refused. Source: answers of live orgs."""
     door = org.by("client_credentials")
-    answer = token(org.http, door.host, {**door.form(), "client_id": "3MVG9nobody"})
+    answer = token(org.http, door.host, {**door.form(), "client_id": "3MVG9unknown"})
     assert _said(answer) == (400, "invalid_client_id", "client identifier invalid")
 
 

@@ -74,7 +74,7 @@ def test_custom_without_a_replay_id_is_refused(org: OrgUnderTest) -> None:
 @pytest.mark.parametrize(
     "replay_id", [b"rubbish", b"\xff" * 10, b"\x00" * 7], ids=["text", "beyond", "short"]
 )
-def test_a_replay_id_nobody_gave_out_is_refused(org: OrgUnderTest, replay_id: bytes) -> None:
+def test_an_unknown_replay_id_is_refused(org: OrgUnderTest, replay_id: bytes) -> None:
     """Malformed ids and ids beyond the bus have the same code. Source: Handle Errors page."""
     with org.after(replay_id, 1) as stream:
         found = stream.end()

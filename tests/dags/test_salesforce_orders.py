@@ -64,7 +64,7 @@ def test_every_event_lands_once_and_whole(story: Story) -> None:
 
 
 def test_no_event_is_delivered_twice(story: Story) -> None:
-    """Each run is delivered what came since the one before, and nothing else."""
+    """Each run gets the events since the previous one, and no other."""
     assert story.deliveries == [25, 32, 32]
     assert story.here.bus.open_streams == 0
 

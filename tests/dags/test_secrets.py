@@ -89,7 +89,7 @@ def kind_of(parts: tuple[str, ...]) -> str:
 
 
 def own_lines(log: str) -> str:
-    """Leave out lines of Airflow's supervisor: at DEBUG it writes what it is told to mask."""
+    """Leave out lines of Airflow's supervisor, which logs at DEBUG what it has to mask."""
     return "".join(line for line in log.splitlines(keepends=True) if "MaskSecret(" not in line)
 
 

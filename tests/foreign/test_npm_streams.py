@@ -76,7 +76,7 @@ def test_an_endless_subscription_after_a_replay_id(bus: Emulator, topic: str, np
     assert replay_ids(client, 3) == published[1:]
 
 
-def test_a_replay_id_nobody_gave_out(topic: str, npm: Start) -> None:
+def test_an_unknown_replay_id(topic: str, npm: Start) -> None:
     """An unknown replay id has the code that the client's users expect."""
     client = npm()
     client.order("subscribeFromReplayId", topic=topic, count=1, replayId=4711)

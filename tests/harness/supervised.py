@@ -245,7 +245,7 @@ class Attempt:
             os.kill(self.supervisor, signal.SIGTERM)
 
     def go_on(self, pid: int) -> None:
-        """Let a stopped process go on."""
+        """Let a stopped process continue."""
         stops.may_go_on(str(self.report), pid).touch()
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGCONT)

@@ -32,7 +32,7 @@ def watched(
     """A DAG `watched_<name>` of the topic `Watched_<of>__e`.
 
     :param of: the DAG's own name by default.
-    :param both: what watcher and operator are told.
+    :param both: arguments of both watcher and operator.
     """
     dag_id, topic = f"watched_{name}", f"/event/Watched_{of or name}__e"
     if trigger is None:

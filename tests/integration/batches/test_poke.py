@@ -136,7 +136,7 @@ def test_a_whole_batch_is_enough(
     assert bus.deliveries(TOPIC) == 2
 
 
-def test_a_batch_that_somebody_works_on_is_not_pending(
+def test_a_batch_that_another_task_works_on_is_not_pending(
     bus: Emulator, consumer: Consumer, waiter: Waiter
 ) -> None:
     """A poke names the lease holder, and does not subscribe while that process works."""
@@ -151,7 +151,7 @@ def test_a_batch_that_somebody_works_on_is_not_pending(
     assert waiter.poke().enough
 
 
-def test_while_somebody_begins_the_position_nothing_is_pending(
+def test_while_another_task_begins_the_position_nothing_is_pending(
     bus: Emulator, consumer: Consumer, waiter: Waiter
 ) -> None:
     """A poke gives way while another task begins the position, and begins no second epoch."""

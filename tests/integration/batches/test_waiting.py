@@ -176,7 +176,7 @@ def test_two_waits_in_one_triggerer_share_a_stream(
     assert (staged.manifest.events, bus.deliveries(TOPIC)) == (3, 3)
 
 
-def test_a_wait_does_not_listen_while_somebody_is_at_work(
+def test_a_wait_does_not_listen_while_another_task_is_at_work(
     bus: Emulator, consumer: Consumer, waiter: Waiter
 ) -> None:
     """A wait does not subscribe while another process holds the lease, and ends at its commit."""
@@ -213,7 +213,7 @@ def test_a_batch_committed_meanwhile_is_for_a_worker_to_look_at(
     assert (pending.enough, pending.next_batch.batch_number) == (False, 2)
 
 
-def test_what_somebody_else_took_first_is_left_to_him(
+def test_what_another_task_took_first_is_left_to_it(
     bus: Emulator, consumer: Consumer, waiter: Waiter
 ) -> None:
     """Events that a task fetches at the same time are dropped by the wait, and counted."""

@@ -256,13 +256,13 @@ def test_a_position_of_another_org_is_replaced_by_the_connections(
         assert hands.kept().org_id == bus.org.org_id
 
 
-def test_nobody_there_to_answer(hands: Hands, begun_here: Position) -> None:
+def test_no_answer_changes_nothing(hands: Hands, begun_here: Position) -> None:
     """Without `--yes` and without input nothing is changed, with a message."""
     assert "there was no answer" in hands.do("position", "forget").refused
     assert hands.kept() == begun_here
 
 
-def test_nothing_of_nobody(hands: Hands) -> None:
+def test_an_unknown_consumer(hands: Hands) -> None:
     """An unknown consumer is an error that names the searched stores; `show` never logs in."""
     nothing = hands.do("position", "show").refused
     assert f"Variable '{hands.key}' does not exist" in nothing

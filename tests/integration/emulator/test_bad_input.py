@@ -69,7 +69,7 @@ def http(bus: Emulator) -> Iterator[httpx.Client]:
 
 
 @pytest.mark.parametrize("route", BODIES)
-def test_bodies_that_nobody_can_read(bus: Emulator, http: httpx.Client, route: str) -> None:
+def test_unreadable_bodies(bus: Emulator, http: httpx.Client, route: str) -> None:
     """Malformed, too deep, wrongly shaped and non-standard JSON is refused with HTTP 400."""
     method, path = route.split()
     # All APIs parse JSON by one function, so one API is tested with all invalid JSON.
@@ -102,7 +102,7 @@ def test_records_that_cannot_be_named(bus: Emulator, http: httpx.Client) -> None
     ],
     ids=["empty", "brackets", "NOT", "no date"],
 )
-def test_queries_that_nobody_can_read(bus: Emulator, http: httpx.Client, query: str) -> None:
+def test_unreadable_queries(bus: Emulator, http: httpx.Client, query: str) -> None:
     """A condition without end is malformed."""
     assert http.get(f"{DATA}/query", params={"q": query}).status_code == 400
     bus.check()
@@ -126,7 +126,7 @@ def test_times_beyond_all_calendars(bus: Emulator, http: httpx.Client) -> None:
     ],
     ids=["empty", "other", "deep", "file"],
 )
-def test_envelopes_that_nobody_can_read(bus: Emulator, http: httpx.Client, envelope: bytes) -> None:
+def test_unreadable_envelopes(bus: Emulator, http: httpx.Client, envelope: bytes) -> None:
     """Broken XML and external entities are the client's fault, and no file is read."""
     answer = http.post("/services/Soap/u/57.0", content=envelope)
     assert (answer.status_code, "<faultcode>soapenv:Client" in answer.text) == (500, True)
@@ -161,7 +161,7 @@ def test_bodies_without_end(bus: Emulator, http: httpx.Client) -> None:
     ],
     ids=json.dumps,
 )
-def test_connects_that_nobody_can_serve(
+def test_connects_that_cannot_be_served(
     bus: Emulator, http: httpx.Client, asked: dict[str, Any]
 ) -> None:
     """A connect with any content is answered."""

@@ -142,11 +142,11 @@ def test_what_happens_at_once(bus: Emulator, says: Says, talk: Talk) -> None:
 
 def test_poison_and_publisher_retries(bus: Emulator, says: Says) -> None:
     """--raw publishes bytes unchanged, and --id sets an event's id."""
-    assert "1 published" in says("publish", TOPIC, "--raw", "ffff", "--schema-id", "nobodys")[1]
+    assert "1 published" in says("publish", TOPIC, "--raw", "ffff", "--schema-id", "unknown")[1]
     for _ in range(2):
         assert says("publish", TOPIC, "{}", "--id", "same")[0] == 0
     poison, *retries = bus.events(TOPIC)
-    assert (poison["schema_id"], poison["bytes"]) == ("nobodys", 2)
+    assert (poison["schema_id"], poison["bytes"]) == ("unknown", 2)
     assert [event["id"] for event in retries] == ["same", "same"]
 
 

@@ -74,7 +74,7 @@ def test_a_record_is_changed_by_hand(bus: Emulator, says: Says) -> None:
     assert bus.records("Employee__c") == []
 
 
-def test_of_a_record_nobody_has_only_the_event_is_published(bus: Emulator, says: Says) -> None:
+def test_of_an_unknown_record_only_the_event_is_published(bus: Emulator, says: Says) -> None:
     """For an unknown record only the event is published."""
     bus.define_object("Account")
     [said] = says(

@@ -62,7 +62,7 @@ def test_topic_and_schema(hook: SfEventsHook, bus: Emulator) -> None:
     assert "Amount__c" in [field["name"] for field in schema["fields"]]
 
 
-def test_a_schema_nobody_has_and_one_that_cannot_be_had(hook: SfEventsHook, bus: Emulator) -> None:
+def test_an_unknown_schema_and_one_that_cannot_be_had(hook: SfEventsHook, bus: Emulator) -> None:
     """An unknown schema is never retried, an unavailable service always."""
     with pytest.raises(SchemaUnknownError, match=r"'no-such-schema'.*rpc id"):
         hook.get_schema("no-such-schema")

@@ -141,7 +141,7 @@ def test_a_job_without_a_report_has_done_nothing(task: Task, bus: Emulator, spar
     assert "read.json" in reads_left(task)
 
 
-def test_nothing_is_read_while_somebody_writes_the_tables(
+def test_nothing_is_read_while_another_run_writes_the_tables(
     task: Task, bus: Emulator, spark: Spark
 ) -> None:
     """While another task writes the tables, the task gives way before reading."""

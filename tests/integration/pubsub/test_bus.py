@@ -216,7 +216,7 @@ async def test_two_clients_share_nothing_but_the_bus() -> None:
 
 
 @pytest.mark.parametrize("schema_id", ["", "unknown-id"], ids=["none", "unknown"])
-async def test_an_event_whose_schema_nobody_has(schema_id: str) -> None:
+async def test_an_event_of_an_unknown_schema(schema_id: str) -> None:
     """An event without a schema is handed over and has no time; the service's denial is final."""
     noon = datetime(2026, 1, 31, 12, tzinfo=UTC)
     async with running(BusClock(start=noon)) as (bus, client):

@@ -164,7 +164,7 @@ async def test_a_schema_that_failed_is_asked_for_again(
         ("INVALID_ARGUMENT", "schema.validation.failed"),
     ],
 )
-async def test_a_schema_nobody_has(
+async def test_an_unknown_schema(
     bus: ScriptedBus, client: PubSubClient, failure: tuple[str, str] | None
 ) -> None:
     """An unknown schema is an error with id, org and rpc id, and is not cached."""

@@ -210,7 +210,7 @@ async def test_what_is_on_one_channel(rest: RestCalls, login_server: LoginServer
     assert len(login_server.paths) == 3
 
 
-async def test_a_channel_nobody_may_look_into(rest: RestCalls, login_server: LoginServer) -> None:
+async def test_a_channel_that_no_user_may_read(rest: RestCalls, login_server: LoginServer) -> None:
     """Without the permission for the setup the members of a channel are an error."""
     says(login_server, (403, NO_SETUP))
     with pytest.raises(ConfigurationError, match=r"channel Sales__chn: HTTP 403"):

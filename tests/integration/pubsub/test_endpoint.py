@@ -175,7 +175,7 @@ async def test_plaintext_towards_a_tls_server(over_tls: Emulator) -> None:
     assert "speaks TLS closes like this" in str(error)
 
 
-async def test_nobody_listens() -> None:
+async def test_no_listener() -> None:
     """A closed endpoint is named, is worth another try, and certainly took nothing."""
     error = await failure(unready("127.0.0.1:1", plaintext=True))
     assert isinstance(error, NotSentError)

@@ -240,7 +240,7 @@ def assert_told(message: str, code: str) -> None:
 
 
 @pytest.mark.parametrize("status", ["INTERNAL", "UNAVAILABLE", "NOT_FOUND", "UNAUTHENTICATED"])
-async def test_a_code_nobody_knows_falls_to_its_status(pair: Pair, status: str) -> None:
+async def test_an_unknown_code_falls_to_its_status(pair: Pair, status: str) -> None:
     """An unknown code is shown, and the status beside it decides."""
     bus, client = pair
     kinds: dict[str, tuple[type[SfEventsError], int]] = {

@@ -89,7 +89,7 @@ async def test_many_waits_of_a_topic_are_one_subscription() -> None:
         bus.wait_open_streams(0)
 
 
-async def test_cancelling_is_nobody_elses_business() -> None:
+async def test_cancelling_concerns_no_other_subscriber() -> None:
     """If the wait that opened a stream is cancelled, the others continue on it."""
     async with sharing() as (bus, client):
         first, second = Waiting(client, "earliest", 4), Waiting(client, "earliest", 4)

@@ -172,7 +172,7 @@ def test_a_service_that_is_away_for_a_while(
         ({"topic": "/event/Oder__e"}, "error", "/event/Oder__e"),
     ],
 )
-def test_what_somebody_else_must_decide(
+def test_what_another_party_must_decide(
     consumer: Consumer, over: dict[str, Any], status: str, said: str
 ) -> None:
     """An error that needs a decision is the trigger's one event, with the message."""

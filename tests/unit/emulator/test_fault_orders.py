@@ -88,7 +88,7 @@ def test_what_waits_is_listed_as_it_is_left() -> None:
     assert faults.waiting() == ()
 
 
-def test_faults_by_chance_wait_for_nobody() -> None:
+def test_faults_by_chance_wait_for_no_client() -> None:
     """With the rate 1 each RPC fails, logins do not, and returned faults are dropped."""
     faults = FaultOrders(Knobs(fault_rate=1.0))
     taken = [faults.take("Subscribe") for _ in range(50)]

@@ -78,7 +78,7 @@ def test_it_survives_that_its_first_user_leaves() -> None:
     asyncio.run(play())
 
 
-def test_whoever_comes_while_it_closes_gets_another() -> None:
+def test_a_user_that_comes_while_it_closes_gets_another() -> None:
     """A user that comes while a client closes gets another one."""
 
     async def play() -> None:

@@ -204,7 +204,7 @@ def test_trouble_after_the_lease_lets_go_of_it() -> None:
     assert not leases.may_be_held(batch.folder)
 
 
-def test_a_lease_that_nobody_waits_for_any_more_is_released() -> None:
+def test_a_lease_without_a_waiter_is_released() -> None:
     """A lease that is written after its task was cancelled is released."""
     bucket, place = new_bucket()
     batch = BatchFolder(place / "e1" / "0000000001", "e1-1")

@@ -139,7 +139,7 @@ def test_a_holder_survives_its_text() -> None:
     "text",
     ["", "{}", "[1]", '{"run": 1}', '{"pid": "x", "run": {}}', '{"host": "a", "run": {"x": 1}}'],
 )
-def test_an_unreadable_lease_is_held_by_somebody_unknown(text: str) -> None:
+def test_an_unreadable_lease_is_held_by_an_unknown_holder(text: str) -> None:
     """A lease file that cannot be parsed is still held: its heartbeat decides."""
     holder = LeaseHolder.from_json(text)
     assert lease_holder.is_alive(holder) is None

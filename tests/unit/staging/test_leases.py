@@ -172,7 +172,7 @@ def test_a_lease_that_was_swept_away_is_found_missing(place: UPath) -> None:
             lease.check()
 
 
-def test_whoever_is_quicker_has_it(place: UPath) -> None:
+def test_the_quicker_task_has_it(place: UPath) -> None:
     """Two tasks that find the same dead holder do not both get the next number."""
     leased(place, 1, elsewhere())
     quick = Watch()
@@ -270,7 +270,7 @@ def test_an_emptied_area_stays_empty() -> None:
         if effect[1].endswith(".heartbeat"):
             bucket.objects.clear()
             emptied.set()
-            raise OSError("somebody empties the staging area just now")
+            raise OSError("another program empties the staging area just now")
 
     with take(place, here(), LeaseTiming(heartbeat_seconds=0.002)):
         bucket.before = empty

@@ -118,7 +118,7 @@ def test_an_old_file_is_closed_though_the_stream_is_silent(place: UPath) -> None
     assert asyncio.run(attempt()) == ["part-0000000000.parquet", "part-0000000003.parquet"]
 
 
-def test_nobody_sees_an_unfinished_file(local_place: UPath) -> None:
+def test_no_reader_sees_an_unfinished_file(local_place: UPath) -> None:
     """An unfinished file has a hidden name until it is closed."""
 
     async def attempt() -> None:

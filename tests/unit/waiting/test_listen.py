@@ -168,7 +168,7 @@ def test_a_whole_batch_is_not_listened_for(area: StagingArea) -> None:
     assert (waited.events, waited.staged, service.asked) == (7, True, [])
 
 
-def test_what_somebody_is_at_work_on_is_his(area: StagingArea) -> None:
+def test_a_leased_batch_is_left_to_its_holder(area: StagingArea) -> None:
     """A wait that finds the lease taken names the holder, and counts none of its own events."""
     with leased(area):
         waited = heard_of(area, Came(1, 3))
@@ -372,7 +372,7 @@ def staged(area: StagingArea) -> Manifest:
     return COMING.folder(area).create_manifest(manifest)
 
 
-def test_what_cannot_be_written_keeps_nobody_out(area: StagingArea) -> None:
+def test_what_cannot_be_written_keeps_no_task_out(area: StagingArea) -> None:
     """A wait that cannot write its events releases the lease, and continues without it."""
     held: list[bool] = []
     attempts = COMING.folder(area).folder / "attempts"

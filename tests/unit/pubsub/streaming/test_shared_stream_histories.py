@@ -92,7 +92,7 @@ class WatchState:
 
 @settings(deadline=None, max_examples=150)  # a busy machine is no defect
 @given(piece=st.sampled_from([1, 3, 16]), actions=st.lists(_ACTIONS, max_size=30))
-def test_nobody_misses_an_event_or_gets_it_twice(
+def test_no_subscriber_misses_an_event_or_gets_it_twice(
     piece: int, actions: list[tuple[Any, ...]]
 ) -> None:
     """Every wait gets the events after its start in order, without gap or double.

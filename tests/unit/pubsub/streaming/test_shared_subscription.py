@@ -160,7 +160,7 @@ def test_joining_while_a_delivery_is_staged() -> None:
 
 
 @pytest.mark.parametrize("cancelled", [True, False])
-def test_leaving_hurts_nobody(cancelled: bool) -> None:
+def test_leaving_hurts_no_other_subscriber(cancelled: bool) -> None:
     """If a member stops or is cancelled, the others continue on the stream and get every event."""
 
     async def scene(bus: Bus, waits: Waits) -> None:
@@ -181,7 +181,7 @@ def test_leaving_hurts_nobody(cancelled: bool) -> None:
     assert len(play(scene).streams) == 1
 
 
-def test_credit_that_nobody_wants_any_more_is_given_up() -> None:
+def test_unwanted_credit_is_given_up() -> None:
     """If the member with the largest want leaves, a stream with less credit takes over."""
 
     async def scene(bus: Bus, waits: Waits) -> None:
@@ -319,7 +319,7 @@ def test_another_ones_refused_replay_id_is_not_ours() -> None:
     assert len(play(scene).streams) == 2
 
 
-def test_who_is_slow_holds_nobody_up() -> None:
+def test_a_slow_subscriber_delays_no_other() -> None:
     """A member with 4 MB of unread deliveries leaves the stream, and misses nothing."""
 
     async def scene(bus: Bus, waits: Waits) -> None:
@@ -367,7 +367,7 @@ def test_cancelled_while_a_stream_is_being_opened() -> None:
     assert play(scene).streams == []
 
 
-def test_a_client_that_closes_tells_whoever_listens() -> None:
+def test_a_client_that_closes_tells_its_listeners() -> None:
     """A wait on a client that is closed ends with an error."""
 
     async def scene(bus: Bus, waits: Waits) -> None:
