@@ -44,7 +44,7 @@ _FIRST_DAY = date(2026, 11, 1)  # of `FIRST_DAY_MS`
 
 
 class _EnoughError(Exception):
-    """Iceberg removes no orphans that are younger than a day; upkeep has done all else."""
+    """Stops upkeep before orphans, because Iceberg removes none that are younger than a day."""
 
 
 @dataclass(frozen=True)

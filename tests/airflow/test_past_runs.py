@@ -57,7 +57,7 @@ def test_a_cleared_run_that_had_found_nothing(here: Deployment) -> None:
 
 
 def test_a_run_deleted(here: Deployment) -> None:
-    """The next run continues where the deleted one ended, and nothing is landed or delivered again."""
+    """The next run continues where the deleted one ended, and nothing is delivered again."""
     topic = here.topic("Deleted")
     _, newest = _runs(here, "landing", topic, 3, 2)
     newest.delete()
