@@ -38,9 +38,9 @@ class LocalAirflow:
 
     @classmethod
     def create(cls, place: Path, extra: Mapping[str, str] | None = None) -> LocalAirflow:
-        """Make the folders and work out the environment.
+        """Make the folders and the environment.
 
-        :raises CannotRun: without a Java that Spark runs on, or where the folder cannot be written.
+        :raises CannotRun: without a Java for Spark, or if the folder cannot be written.
         """
         try:
             (place / "logs").mkdir(parents=True, exist_ok=True)

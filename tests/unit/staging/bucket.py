@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 Effect = tuple[str, str]
-"""What is about to change (`put`, `rm`) and where."""
+"""Kind of a coming change (`put`, `rm`) and its path."""
 
 
 class Bucket(AbstractFileSystem):  # type: ignore[misc]
