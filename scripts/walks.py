@@ -1,15 +1,14 @@
-"""Walks of one value through the package's modules, traced on a real fetch.
+"""Walks of one value through the modules of this package, traced on a real fetch.
 
-Run them by `python -m scripts.walks`.
+Run by `python -m scripts.walks`.
 
 1. The replay id of a stored position, from the Airflow Variable to the first FetchRequest.
 2. An event's payload, from the FetchResponse to the row of a staged Parquet file.
 
 A call has a value in hand if it is in an argument, in a field of its own object, or in a field of a
 value (dataclass, tuple, list, dict, text). The walk consists of the calls through which the value
-comes from its source to its end: a check that gets the value and passes it on to no other call is
-not part of it. The numbers of modules have limits, and a walk beyond its limit ends with exit code
-1.
+comes from its source to its end: a check that gets the value and does not hand it on is not part of
+it. The numbers of modules have limits, and a walk beyond its limit ends with exit code 1.
 """
 
 from __future__ import annotations

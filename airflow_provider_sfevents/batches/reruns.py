@@ -72,7 +72,8 @@ def own_batch(
 def refuse_past(request: BatchRequest, position: Position | None, where: str) -> None:
     """Keep a rerun whose batch is gone from fetching live events.
 
-    :raises PositionConflictError: the run is a backfill, or was cleared after a later run has committed.
+    :raises PositionConflictError: the run is a backfill, or was cleared after a later run has
+        committed.
     """
     run = request.run
     if request.backfill:

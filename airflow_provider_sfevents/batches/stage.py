@@ -75,8 +75,8 @@ async def stage_batch(
     :raises TopicError: no such topic, or not for this user; before an event is delivered.
     :raises LeaseHeldError: another process holds the lease; before an event is delivered.
     :raises PositionConflictError: position, staging area, org and run contradict each other.
-    :raises ReplayIdRefusedError: the bus does not know the position's replay id, and `replay_fallback`
-        is `fail`.
+    :raises ReplayIdRefusedError: the bus does not know the position's replay id, and
+        `replay_fallback` is `fail`.
     :raises TransportError: Salesforce could not be reached within `max_seconds`, and nothing is
         staged.
     :raises StoppedError: `stopping` was set.
@@ -353,7 +353,8 @@ def _fall_back(
 ) -> Position:
     """Return the position after `replay_fallback`; written unless `latest` has to be pinned first.
 
-    :raises ReplayIdRefusedError: `replay_fallback` is `fail`, or the bus refuses that replay point, too.
+    :raises ReplayIdRefusedError: `replay_fallback` is `fail`, or the bus refuses that replay point,
+        too.
     """
     lost = replay_fallback.choose(position, request.replay_fallback, refused, leased.store.where)
     return keep_loss(leased.store, position, lost, leased.lease) if lost.is_pinned else lost

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
     from airflow_provider_sfevents.commands.command_context import Reached
-    from airflow_provider_sfevents.commands.staged_batches import Batch
+    from airflow_provider_sfevents.commands.staged_batches import BatchOverview
     from airflow_provider_sfevents.positions.record import Position
 
 
@@ -117,7 +117,7 @@ def reland(args: Namespace) -> None:
     say(clearing.clear())
 
 
-def row(batch: Batch, position: Position | None) -> dict[str, Any]:
+def row(batch: BatchOverview, position: Position | None) -> dict[str, Any]:
     """Return the columns of a batch."""
     manifest, receipt = batch.manifest, batch.receipt
     run = manifest.run if manifest else None
@@ -156,7 +156,7 @@ def parse_batch_id(batch_id: str) -> tuple[str, int]:
     return epoch, int(batch_number)
 
 
-def _by_hand(args: Namespace, reached: Reached, batch: Batch) -> str:
+def _by_hand(args: Namespace, reached: Reached, batch: BatchOverview) -> str:
     applied = batch.receipt is not None and batch.receipt.applied is not None
     job = put_job(staging_root(args.staging), "apply" if applied else "land")
     manifest = spark_url(reached.folder.batch(batch.epoch, batch.batch_number).manifest_url)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
     from airflow_provider_sfevents.batches.position.open_position import Landed
-    from airflow_provider_sfevents.commands.staged_batches import Batch
+    from airflow_provider_sfevents.commands.staged_batches import BatchOverview
     from airflow_provider_sfevents.commands.stores import ReachedStore
     from airflow_provider_sfevents.pubsub.auth.session import Session
     from airflow_provider_sfevents.staging.area import TopicFolder
@@ -56,7 +56,7 @@ class Reached:
         """The newest batch that landed."""
         return newest_landed(self.folder)
 
-    def next_batch(self) -> Batch | None:
+    def next_batch(self) -> BatchOverview | None:
         """Return the batch after the position; None if no epoch was ever begun.
 
         If the position is lost, it is the batch after the newest landed one.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from airflow_provider_sfevents.batches.position.open_position import EpochStart, Landed
-    from airflow_provider_sfevents.commands.staged_batches import Batch
+    from airflow_provider_sfevents.commands.staged_batches import BatchOverview
     from airflow_provider_sfevents.positions.record import Position
     from airflow_provider_sfevents.staging.sidecar_files import KeepalivePoint
 
@@ -53,7 +53,7 @@ def without_position(
 def with_position(
     position: Position,
     landed: Landed | None,
-    batch: Batch,
+    batch: BatchOverview,
     found: recovery.BatchContents,
     where: str,
 ) -> str:
@@ -104,7 +104,7 @@ def too_old(ages: Mapping[str, float | None], hours: float) -> str:
     return f"Older than {hours:g} hours: {', '.join(old)}." if old else ""
 
 
-def refuse_to_abandon(batch: Batch, command: str, *, abandon: bool) -> None:
+def refuse_to_abandon(batch: BatchOverview, command: str, *, abandon: bool) -> None:
     """Refuse to move a position if a staged batch that was paid for would be left behind.
 
     :param batch: the batch after the position.
@@ -189,7 +189,7 @@ def meaning(start: str, *, is_first: bool = False) -> list[str]:
     ]
 
 
-def left_behind(batch: Batch | None) -> list[str]:
+def left_behind(batch: BatchOverview | None) -> list[str]:
     """Describe the fate of the batch after the position if the position begins a new epoch."""
     if batch is None or not batch.events:
         return []
@@ -209,7 +209,7 @@ def left_behind(batch: Batch | None) -> list[str]:
 
 def _planned(
     plan: recovery.CommitPlan | recovery.ReusePlan | recovery.FetchPlan,
-    batch: Batch,
+    batch: BatchOverview,
     position: Position,
 ) -> str:
     if isinstance(plan, recovery.CommitPlan):

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterator, Sequence
 
-    from airflow_provider_sfevents.commands.staged_batches import Batch
+    from airflow_provider_sfevents.commands.staged_batches import BatchOverview
     from airflow_provider_sfevents.positions.record import Position
 
 
@@ -238,7 +238,9 @@ def _for_people(reached: Reached) -> dict[str, Any]:
 
 
 @contextmanager
-def _in_hand(args: Namespace, reached: Reached, words: Sequence[str]) -> Iterator[Batch | None]:
+def _in_hand(
+    args: Namespace, reached: Reached, words: Sequence[str]
+) -> Iterator[BatchOverview | None]:
     """Hold the lease of the batch after the position, unless a task is at work on it.
 
     :param words: of this command, to be named in errors.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
+class BatchOverview:
     """State of one batch, as its folder shows it.
 
     :param batch_number: the batch number.
@@ -73,12 +73,12 @@ _SEEN = {
 }
 
 
-def look(folder: TopicFolder, epoch: str, batch_number: int) -> Batch:
+def look(folder: TopicFolder, epoch: str, batch_number: int) -> BatchOverview:
     """Read a batch's folder once; a batch that no task has begun is an empty one."""
     batch = folder.batch(epoch, batch_number)
     manifest = batch.read_manifest()
     lease = leases.seen(batch.folder)
-    return Batch(
+    return BatchOverview(
         epoch=epoch,
         batch_number=batch_number,
         batch_id=batch.batch_id,
@@ -91,7 +91,7 @@ def look(folder: TopicFolder, epoch: str, batch_number: int) -> Batch:
     )
 
 
-def find(folder: TopicFolder, position: Position, batch: Batch) -> BatchContents:
+def find(folder: TopicFolder, position: Position, batch: BatchOverview) -> BatchContents:
     """Return the batch after the position as `recovery.plan` needs it."""
     return BatchContents(
         position_start=position.replay_id,
@@ -103,7 +103,7 @@ def find(folder: TopicFolder, position: Position, batch: Batch) -> BatchContents
     )
 
 
-def state(batch: Batch, position: Position | None) -> str:
+def state(batch: BatchOverview, position: Position | None) -> str:
     """Return the state, in the words of the documentation.
 
     A batch of another epoch than the position's is never shown as committed.

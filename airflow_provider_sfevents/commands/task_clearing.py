@@ -22,7 +22,7 @@ from airflow_provider_sfevents.exceptions import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from airflow_provider_sfevents.commands.staged_batches import Batch
+    from airflow_provider_sfevents.commands.staged_batches import BatchOverview
     from airflow_provider_sfevents.positions.record import Position
     from airflow_provider_sfevents.staging.manifest import Run
 
@@ -63,7 +63,7 @@ class Clearing:
         return f"{done} Airflow's scheduler starts them."
 
 
-def refuse(batch: Batch, position: Position | None, list_command: str) -> None:
+def refuse(batch: BatchOverview, position: Position | None, list_command: str) -> None:
     """Refuse a batch that cannot be landed again.
 
     :param list_command: the command that lists the batches.
@@ -90,7 +90,7 @@ def refuse(batch: Batch, position: Position | None, list_command: str) -> None:
         )
 
 
-def find(batch: Batch, *, downstream: bool) -> Clearing:
+def find(batch: BatchOverview, *, downstream: bool) -> Clearing:
     """Find the task instances to clear, in Airflow's database.
 
     :param downstream: include the tasks after the staging task.

@@ -19,7 +19,7 @@ from airflow_provider_sfevents.pubsub.publishing.event_publisher import (
     send_all,
 )
 from airflow_provider_sfevents.staging.ledger_writer import Noting
-from airflow_provider_sfevents.staging.publish_ledger import Accepted, Ledger, runs_folder
+from airflow_provider_sfevents.staging.publish_ledger import Accepted, PublishLedger, runs_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -56,10 +56,10 @@ class RecordsToPublish:
     root: UPath
     id_field: str = ""
 
-    def ledger(self, org_id: str) -> Ledger:
+    def ledger(self, org_id: str) -> PublishLedger:
         """Return the ledger of this task in this run, to be written by this try."""
         run = self.run
-        return Ledger(
+        return PublishLedger(
             runs_folder(self.root, org_id, self.topic, f"{run.dag}.{run.task}"),
             run=run.run,
             map_index=run.map_index,
@@ -175,7 +175,7 @@ class Tally:
 
 async def publish_records(
     client: PubSubClient, to_publish: RecordsToPublish, tally: Tally
-) -> Ledger:
+) -> PublishLedger:
     """Check all records, publish those missing from the ledger, and note each accepted one.
 
     Blocking calls, of a store or on records, run beside the event loop.

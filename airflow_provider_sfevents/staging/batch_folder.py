@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.staging import layout, leases
-from airflow_provider_sfevents.staging.extra_deliveries import Attempt, sums
+from airflow_provider_sfevents.staging.extra_deliveries import AttemptDeliveries, sums
 from airflow_provider_sfevents.staging.manifest import Manifest, Part, Receipt
 from airflow_provider_sfevents.staging.sidecar_files import Announced, Confirmed
 from airflow_provider_sfevents.staging.storage import durable_files
@@ -249,13 +249,13 @@ class BatchFolder:
             noted = sums(self.read_extra_deliveries(), more)
             durable_files.replace(self.folder / layout.EXTRA_DELIVERIES, json.dumps(noted).encode())
 
-    def attempts_before(self, lease: leases.Lease) -> list[Attempt]:
+    def attempts_before(self, lease: leases.Lease) -> list[AttemptDeliveries]:
         """Return the events that earlier lease holders have received and closed."""
         received = leases.received(self.folder)
         before = [one for one in received if one < lease.number]
         parts = self.parts() if before else []
         return [
-            Attempt(
+            AttemptDeliveries(
                 received=received[one],
                 closed=tuple(
                     part for part in parts if part.path.startswith(f"{layout.attempt_folder(one)}/")

@@ -41,7 +41,7 @@ STAGED_ELSEWHERE = "staged_elsewhere"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
+class AttemptDeliveries:
     """Events that one lease holder received of a batch.
 
     :param received: number of events, as of the last lease heartbeat.
@@ -56,7 +56,7 @@ class Attempt:
         return sum(part.events for part in self.closed)
 
 
-def of_attempts(attempts: Iterable[Attempt], batch: Collection[Part]) -> dict[str, int]:
+def of_attempts(attempts: Iterable[AttemptDeliveries], batch: Collection[Part]) -> dict[str, int]:
     """Count the events that the attempts received and the batch does not hold, by cause.
 
     :param batch: the files that make up the batch.

@@ -88,7 +88,7 @@ def _since(name: str) -> datetime | None:
         return None
 
 
-class Ledger:
+class PublishLedger:
     """Ledger of the events that one task of one run has published.
 
     :param runs: see `runs_folder`.

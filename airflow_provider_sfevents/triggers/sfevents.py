@@ -163,8 +163,8 @@ class SfEventsWatchTrigger(BaseEventTrigger):
     A problem that a person must fix (login, topic, replay id, position) is announced, too, with 0
     events, so that a run fails and shows it.
 
-    Payload: `{topic, consumer, batch_id, batch_number, events, staged}`, and `trouble` if there is a
-    problem.
+    Payload: `{topic, consumer, batch_id, batch_number, events, staged}`, and `trouble` if there is
+    a problem.
 
     :param topic: topic to watch, such as `/event/Order__e`.
     :param consumer: owner of the position: the id of the DAG that fetches, or the `consumer` of its

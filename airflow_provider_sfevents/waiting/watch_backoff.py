@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class ConnectionState:
     """Connection and position as last read; compared to see whether one has changed.
 
     :param place: the next batch and its plan, or the error that hides them.
@@ -50,7 +50,7 @@ class WatchBackoff:
     session: Session | None = None
     listens_since: datetime | None = None
     _trouble: WatchFailure | None = None
-    _state: State = field(default_factory=State)
+    _state: ConnectionState = field(default_factory=ConnectionState)
 
     async def is_to_be_waited_out(self) -> bool:
         """Return whether another try would only repeat the last error."""
@@ -93,15 +93,15 @@ class WatchBackoff:
             log.info("Watching %s again.", self.request.topic)
             self._trouble = None
 
-    async def _now(self) -> State:
+    async def _now(self) -> ConnectionState:
         try:
             settings = await asyncio.to_thread(self.environment.settings)
         except Exception:  # noqa: BLE001 - the next try reports any error
-            return State()
+            return ConnectionState()
         try:
-            return State(settings=settings, place=await asyncio.to_thread(self._place))
+            return ConnectionState(settings=settings, place=await asyncio.to_thread(self._place))
         except Exception as error:  # noqa: BLE001 - as above
-            return State(settings=settings, place=str(error))
+            return ConnectionState(settings=settings, place=str(error))
 
     def _place(self) -> str:
         if self.session is None:

@@ -67,8 +67,8 @@ def open_position(
     """Return the position that the next batch follows; an epoch at `latest` is a draft (`Pin`).
 
     :param staging_id: of the task's staging area; empty if it cannot be written.
-    :raises PositionConflictError: the position is of another org or task; it is missing or old while
-        later batches have landed; or another staging area alone holds one of its events.
+    :raises PositionConflictError: the position is of another org or task; it is missing or old
+        while later batches have landed; or another staging area alone holds one of its events.
     :raises ConfigurationError: the stored value is no position, or `initial_replay` no replay
         point.
     :raises LeaseHeldError: another task is about to begin the position.
@@ -212,7 +212,8 @@ def _command(verb: str, request: BatchRequest) -> str:
 def refuse_stale(position: Position, landed: Landed | None, where: str) -> None:
     """Refuse a position that was replaced by an older one.
 
-    :raises PositionConflictError: a batch has landed that is not the position's, nor the one after it.
+    :raises PositionConflictError: a batch has landed that is not the position's, nor the
+        one after it.
     """
     if landed is None:
         return
@@ -234,7 +235,8 @@ def refuse_stale(position: Position, landed: Landed | None, where: str) -> None:
 def refuse_second_in_run(position: Position, request: BatchRequest, where: str) -> None:
     """Refuse a topic that two mapped instances of a task read in one run.
 
-    :raises PositionConflictError: another mapped instance has committed to this position in this run.
+    :raises PositionConflictError: another mapped instance has committed to this position in
+        this run.
     """
     by, run = position.committed_by, request.run
     if (

@@ -67,8 +67,8 @@ def choose(
 
     :param where: the position's store, for the message.
     :return: not written anywhere yet; with `latest`, not pinned.
-    :raises ReplayIdRefusedError: `replay_fallback` is `fail`; the message names the choices. Or the bus
-        has also refused the replay point after an earlier loss window.
+    :raises ReplayIdRefusedError: `replay_fallback` is `fail`; the message names the choices. Or the
+        bus has also refused the replay point after an earlier loss window.
     """
     if replay_fallback == FAIL:
         raise ReplayIdRefusedError(_what_to_choose(refused, position, where))

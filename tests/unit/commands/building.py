@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sfevents.commands.staged_batches import Batch
+from airflow_provider_sfevents.commands.staged_batches import BatchOverview
 from airflow_provider_sfevents.staging.manifest import Part, Receipt
 from tests.unit.positions.building import batch_after
 
@@ -13,18 +13,20 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.staging.manifest import Manifest
 
 
-def nothing(position: Position, **changes: Any) -> Batch:
+def nothing(position: Position, **changes: Any) -> BatchOverview:
     """The batch after a position, which no task has begun."""
     batch_number = position.batch_number + 1
     batch_id = f"{position.epoch}-{batch_number}"
-    return Batch(epoch=position.epoch, batch_number=batch_number, batch_id=batch_id, **changes)
+    return BatchOverview(
+        epoch=position.epoch, batch_number=batch_number, batch_id=batch_id, **changes
+    )
 
 
-def staged(position: Position, **changes: Any) -> Batch:
+def staged(position: Position, **changes: Any) -> BatchOverview:
     return nothing(position, manifest=batch_after(position), **changes)
 
 
-def landed(position: Position) -> Batch:
+def landed(position: Position) -> BatchOverview:
     manifest = batch_after(position)
     return nothing(position, manifest=manifest, receipt=receipt_of(manifest))
 

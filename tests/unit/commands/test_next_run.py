@@ -18,14 +18,16 @@ from tests.unit.positions.building import TOPIC, begun
 from tests.unit.staging.building import elsewhere
 
 if TYPE_CHECKING:
-    from airflow_provider_sfevents.commands.staged_batches import Batch
+    from airflow_provider_sfevents.commands.staged_batches import BatchOverview
     from airflow_provider_sfevents.positions.record import Position
 
 AT = begun(batch_number=3, replay_id="0a", batch_id="e1-3")
 WHERE = "Variable 'sfevents.load.event.Order__e'"
 
 
-def says(batch: Batch, newest: Landed | None = None, position: Position = AT, **found: Any) -> str:
+def says(
+    batch: BatchOverview, newest: Landed | None = None, position: Position = AT, **found: Any
+) -> str:
     what = BatchContents(
         position_start=position.replay_id,
         start=position.start,
@@ -63,7 +65,7 @@ def says(batch: Batch, newest: Landed | None = None, position: Position = AT, **
         ),
     ],
 )
-def test_what_lies_there_tells_what_the_next_run_does(batch: Batch, expected: str) -> None:
+def test_what_lies_there_tells_what_the_next_run_does(batch: BatchOverview, expected: str) -> None:
     """Each state of the next batch has its own description of the next run."""
     assert says(batch) == expected
 

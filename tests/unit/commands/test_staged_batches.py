@@ -21,7 +21,7 @@ from tests.unit.staging.building import elsewhere, here
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from airflow_provider_sfevents.commands.staged_batches import Batch
+    from airflow_provider_sfevents.commands.staged_batches import BatchOverview
     from airflow_provider_sfevents.positions.record import Position
     from airflow_provider_sfevents.staging.area import TopicFolder
 
@@ -44,7 +44,7 @@ def folder(tmp_path: Path) -> TopicFolder:
         (nothing(AT, holder=elsewhere(), verdict=LeaseState.DEAD), "nothing"),
     ],
 )
-def test_a_batch_has_a_state(batch: Batch, expected: str) -> None:
+def test_a_batch_has_a_state(batch: BatchOverview, expected: str) -> None:
     """The state follows from files, manifest, receipt and a live holder; a dead one is ignored."""
     assert staged_batches.state(batch, AT) == expected
 

@@ -5,19 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from airflow_provider_sfevents import exceptions
 from airflow_provider_sfevents.batches import recovery, reruns
 from airflow_provider_sfevents.batches.next_batch import NextBatch, keepalive_points
 from airflow_provider_sfevents.batches.outcome import BatchRequest
-from airflow_provider_sfevents.batches.position import (
-    open_position,
-    position_writes,
-    replay_fallback,
-)
-from airflow_provider_sfevents.exceptions import (
-    NotLandedError,
-    PositionConflictError,
-    ReplayIdRefusedError,
-)
+from airflow_provider_sfevents.batches.position import open_position, replay_fallback
+from airflow_provider_sfevents.batches.position.position_writes import _without_hint
 from airflow_provider_sfevents.positions import record
 from airflow_provider_sfevents.replay_point import ReplayPoint
 from airflow_provider_sfevents.staging.lease_holder import LeaseSighting, LeaseState, judge
@@ -101,9 +94,9 @@ def fallen_back(store: str, choice: str) -> str:
     """The position after its replay id was refused, as text; empty: `replay_fallback` is `fail`."""
     try:
         lost = replay_fallback.choose(
-            position(store), choice, ReplayIdRefusedError("refused"), _WHERE
+            position(store), choice, exceptions.ReplayIdRefusedError("refused"), _WHERE
         )
-    except ReplayIdRefusedError:
+    except exceptions.ReplayIdRefusedError:
         return ""
     return replace(lost, loss=lost.loss and replace(lost.loss, at=at_time(0))).to_json()
 
@@ -112,7 +105,7 @@ def fallen_back(store: str, choice: str) -> str:
 def same_but_hint(found: str, base: str) -> bool:
     """Return whether the store holds the record that a task decides by."""
     found_, base_ = (position(one) if one else None for one in (found, base))
-    return position_writes._without_hint(found_) == position_writes._without_hint(base_)
+    return _without_hint(found_) == _without_hint(base_)
 
 
 @remember
@@ -120,7 +113,7 @@ def elsewhere(store: str, area: str) -> str:
     """Reason to refuse a position that only another area can continue; empty: none."""
     try:
         open_position.refuse_elsewhere(position(store), area, _WHERE)
-    except PositionConflictError as refused:
+    except exceptions.PositionConflictError as refused:
         return str(refused)
     return ""
 
@@ -202,7 +195,7 @@ def stale(landed: open_position.Landed | None, store: str) -> str:
     """Reason to refuse the position that a run has read; empty: it is not refused."""
     try:
         open_position.refuse_stale(position(store), landed, _WHERE)
-    except PositionConflictError as refused:
+    except exceptions.PositionConflictError as refused:
         return str(refused)
     return ""
 
@@ -224,7 +217,7 @@ def _lost(landed: open_position.Landed | None, origins: tuple[Origin, ...]) -> s
         open_position.refuse_lost(
             landed, begun, BatchRequest(topic=TOPIC, consumer=CONSUMER), _WHERE
         )
-    except PositionConflictError as refused:
+    except exceptions.PositionConflictError as refused:
         return str(refused)
     return ""
 
@@ -288,7 +281,7 @@ def _plan(
     )
     try:
         return recovery.plan(found)
-    except PositionConflictError:
+    except exceptions.PositionConflictError:
         return None
 
 
@@ -313,7 +306,7 @@ def has_landed(staged: str, landed: str) -> bool:
     """Return whether a batch's receipt proves that it landed."""
     try:
         recovery.require_landed(manifest(staged), receipt(landed) if landed else None, "")
-    except NotLandedError:
+    except exceptions.NotLandedError:
         return False
     return True
 
@@ -330,7 +323,7 @@ def moved(store: str, staged: str, by: tuple[int, int], area: str, keeps: bool) 
         after = record.advance(
             position(store), manifest(staged), at_time(0), task(*by), staging_id=area
         )
-    except PositionConflictError:
+    except exceptions.PositionConflictError:
         if keeps:
             return ""
         batch = manifest(staged)

@@ -11,7 +11,7 @@ from airflow_provider_sfevents.staging.extra_deliveries import (
     IN_MEMORY,
     SET_ASIDE,
     STAGED_BEFORE,
-    Attempt,
+    AttemptDeliveries,
     of_attempts,
     sums,
 )
@@ -29,14 +29,17 @@ OTHER = part("earliest", "0a", 0, 3, "attempts/0002/a")
 
 def test_what_attempts_received_in_vain() -> None:
     """Extra deliveries are events in no closed file, and closed files outside the batch."""
-    died = Attempt(received=10, closed=(ONE,))
-    beaten = Attempt(received=3, closed=(OTHER,))
+    died = AttemptDeliveries(received=10, closed=(ONE,))
+    beaten = AttemptDeliveries(received=3, closed=(OTHER,))
     assert of_attempts([died, beaten], [ONE]) == {IN_MEMORY: 7, SET_ASIDE: 3}
 
 
 def test_a_last_sign_of_life_may_be_an_old_one() -> None:
     """Files with more events than the last heartbeat reported give no negative count."""
-    assert of_attempts([Attempt(received=0, closed=(ONE,))], [ONE]) == {IN_MEMORY: 0, SET_ASIDE: 0}
+    assert of_attempts([AttemptDeliveries(received=0, closed=(ONE,))], [ONE]) == {
+        IN_MEMORY: 0,
+        SET_ASIDE: 0,
+    }
 
 
 def test_causes_add_up() -> None:
@@ -77,6 +80,6 @@ def test_a_sign_of_life_tells_what_has_come(place: UPath) -> None:
             time.sleep(0.005)
     with batch.take_lease(here()) as second:
         durable_files.remove(batch.folder / "leases" / "0001.released")
-        assert batch.attempts_before(second) == [Attempt(received=7)]
+        assert batch.attempts_before(second) == [AttemptDeliveries(received=7)]
         durable_files.replace(batch.folder / "leases" / "0001.heartbeat", b"\0")
         assert batch.attempts_before(second) == []

@@ -13,7 +13,7 @@ from airflow_provider_sfevents.staging.publish_ledger import (
     KEEP_FOR,
     KEEP_RUNS,
     Accepted,
-    Ledger,
+    PublishLedger,
     run_key,
     run_name,
     runs_folder,
@@ -29,9 +29,9 @@ RUN = "scheduled__2026-01-31T12:00:00+00:00"
 
 def ledger(
     root: Path, writer: str = "001-a", *, run: str = RUN, map_index: int = -1, now: datetime = NOW
-) -> Ledger:
+) -> PublishLedger:
     runs = runs_folder(UPath(root), "00D000000000001EAA", "/event/Order__e", "dag.task")
-    return Ledger(runs, run=run, map_index=map_index, writer=writer, now=now)
+    return PublishLedger(runs, run=run, map_index=map_index, writer=writer, now=now)
 
 
 def accepted(*numbers: int) -> list[Accepted]:
