@@ -1,19 +1,17 @@
-"""Clustering, buckets, properties and ways to change rows, on real Delta and Iceberg; and the readers of each."""
+"""Clustering, buckets and properties of event tables, on real Delta and Iceberg; and the readers of each."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from deltalake.exceptions import DeltaProtocolError
 
 from airflow_provider_sfevents.spark.upkeep.job import maintain
 from airflow_provider_sfevents.spark.upkeep.plan import UpkeepOptions
 from tests.spark.lakes import Tables, by_path
-from tests.spark.orgs import A, B, CurrentState, event
+from tests.spark.readers import READERS, read_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from tests.spark.conftest import Staging
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.full,
-    pytest.mark.timeout(1200),
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
     pytest.mark.filterwarnings("ignore:Iceberg scan planning"),  # polars prefers a plugin
 ]
@@ -37,56 +34,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "table_properties": {"write.parquet.compression-codec": "gzip"},
     },
 }
-
-
-def by_deltalake(table: Path) -> Any:
-    from deltalake import DeltaTable
-
-    return DeltaTable(table).to_pyarrow_table()
-
-
-def by_deltalake_and_duckdb(table: Path) -> Any:
-    import duckdb
-    from deltalake import DeltaTable
-
-    found = DeltaTable(table).to_pyarrow_dataset()
-    assert found is not None
-    return duckdb.sql("from found").to_arrow_table()
-
-
-def by_polars_from_delta(table: Path) -> Any:
-    import polars as pl
-
-    return pl.read_delta(str(table)).to_arrow()
-
-
-def by_pyiceberg(table: Path) -> Any:
-    from pyiceberg.table import StaticTable
-
-    return StaticTable.from_metadata(str(table)).scan().to_arrow()
-
-
-def by_pyiceberg_and_duckdb(table: Path) -> Any:
-    import duckdb
-
-    found = by_pyiceberg(table)
-    assert found is not None
-    return duckdb.sql("from found").to_arrow_table()
-
-
-def by_polars_from_iceberg(table: Path) -> Any:
-    import polars as pl
-    from pyiceberg.table import StaticTable
-
-    return pl.scan_iceberg(StaticTable.from_metadata(str(table))).collect().to_arrow()
-
-
-READERS: dict[str, tuple[Callable[[Path], Any], ...]] = {
-    "delta": (by_deltalake, by_deltalake_and_duckdb, by_polars_from_delta),
-    "iceberg": (by_pyiceberg, by_pyiceberg_and_duckdb, by_polars_from_iceberg),
-}
-
-REFUSING_VECTORS = (by_deltalake, by_deltalake_and_duckdb)
 
 
 def upkeep(tables: Tables) -> None:
@@ -143,53 +90,5 @@ def test_event_tables_are_made_with_the_options_asked_for(
     expected = [(n, day) for n in (1, 2) for day in range(2)]
     assert tables.rows("Order__e", "batch_sequence", "batch_ordinal") == expected
     for read in READERS[tables.table_format]:
-        found = read(tables.folder / "Order__e").select(["batch_sequence", "batch_ordinal"])
-        rows = sorted((row["batch_sequence"], row["batch_ordinal"]) for row in found.to_pylist())
+        rows = read_rows(read, tables.folder / "Order__e", ("batch_sequence", "batch_ordinal"))
         assert rows == expected, read.__name__
-
-
-@pytest.mark.parametrize("row_changes", ["rewrite", "vectors"])
-def test_readers_of_records_that_changed(
-    table_format: str, spark: Any, staging: Staging, tmp_path: Path, row_changes: str
-) -> None:
-    """Each reader finds the records as they are; a Delta table with deletion vectors is read by Spark and polars, and `deltalake` refuses it."""
-    options = {"new_entities": "empty", "row_changes": row_changes}
-    state = CurrentState(spark, str(tmp_path / "records"), table_format, staging, options)
-    state.apply(
-        state.stage(
-            event(staging, 1, "CREATE", A, Industry="Mining"),
-            event(staging, 2, "CREATE", B, Industry="Farming"),
-            event(staging, 3, "CREATE", "001000000000003AAA", Industry="Fishing"),
-        )
-    )
-    state.apply(
-        state.stage(
-            event(staging, 4, "UPDATE", A, Industry="Shipping"), event(staging, 5, "DELETE", B)
-        )
-    )
-    expected = [(A, "Shipping"), ("001000000000003AAA", "Fishing")]
-    records = by_path(table_format, spark, tmp_path / "records")
-    assert records.rows("Account", "record_id", "Industry") == expected
-
-    for read in READERS[table_format]:
-        table = tmp_path / "records" / "Account"
-        if row_changes == "vectors" and read in REFUSING_VECTORS:
-            with pytest.raises(DeltaProtocolError, match="deletionVectors"):
-                read(table)
-            continue
-        found = read(table).to_pylist()
-        assert sorted((row["record_id"], row["Industry"]) for row in found) == expected, (
-            read.__name__
-        )
-    if table_format == "iceberg":
-        deletes = records.sql("table {}.delete_files", "Account").count()
-        assert (deletes > 0) == (row_changes == "vectors")
-        options_of_upkeep = UpkeepOptions(
-            table="",
-            current_state=str(tmp_path / "records"),
-            table_format=table_format,
-            dry_run=False,
-        )
-        maintain(spark, options_of_upkeep)
-        assert records.sql("table {}.delete_files", "Account").count() == 0
-        assert records.rows("Account", "record_id", "Industry") == expected
