@@ -1,20 +1,16 @@
-"""Files through Spark's own file systems: whatever URL Spark can read or write, this can.
-
-On a local disk the raw file system is used, not the checksummed one that Hadoop puts before it: its hidden `.crc` files outlive
-the files they belong to, and a reader that meets a stale one fails; and only the raw one replaces a file in a single rename.
-"""
+"""Files through Spark's own file systems: each URL that Spark reads or writes can be reached."""
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, StagingError
+from airflow_provider_sfevents.spark.parquet_footers import Footer
 from airflow_provider_sfevents.spark.storage_jars import no_store
 
 if TYPE_CHECKING:
@@ -41,20 +37,8 @@ _TAKEN = (
 """What a store raises where somebody was quicker; the last one is S3's answer to a condition."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Footer:
-    """Contents of a Parquet file by its footer.
-
-    :param low: smallest value of a column; None: it has no value, or was not asked for; `high` its largest.
-    """
-
-    rows: int
-    low: int | None = None
-    high: int | None = None
-
-
-class Files:
-    """What landing does to files, by URL. Every method raises `StagingError` when the file system refuses."""
+class HadoopFiles:
+    """Operations on files of a store, by URL (`files.Files`)."""
 
     def __init__(self, spark: SparkSession) -> None:
         # The only door from Python to Hadoop's file systems; Spark Connect has none.
@@ -72,11 +56,6 @@ class Files:
         with _named(url):
             path, fs = self._at(url)
             return bool(fs.exists(path))
-
-    def row_counts(self, urls: Iterable[str]) -> dict[str, int | None]:
-        """Rows of Parquet files, by their footers; None where there is no such file."""
-        found = self.footers(urls).items()
-        return {url: None if one is None else one.rows for url, one in found}
 
     def footers(self, urls: Iterable[str], column: str = "") -> dict[str, Footer | None]:
         """Read footers of Parquet files; None where there is no such file.
@@ -109,9 +88,6 @@ class Files:
             finally:
                 reader.close()
 
-    def read_text(self, url: str) -> str:
-        return self.read_bytes(url).decode()
-
     def read_bytes(self, url: str) -> bytes:
         with _named(url):
             path, fs = self._at(url)
@@ -121,61 +97,26 @@ class Files:
             finally:
                 stream.close()
 
-    def write_text(self, url: str, text: str, temporary: str) -> None:
-        """Put a file there whole, by way of another place in the same store: a reader finds the old one or the new one."""
-        self.write_in_place(temporary, text)
-        self.move(temporary, url)
-
     def write_staged(self, url: str, text: str) -> None:
-        """Put a file into the staging area whole; on a disk with the mode of its folder.
-
-        Hadoop's own default is 0644, whatever the setting `staging_mode` of the worker says.
-        """
         temporary = f"{url}.{uuid4().hex}.tmp"
         self.write_in_place(temporary, text)
-        if self._is_local(url):
-            with _named(temporary):
-                self._follow_folder(temporary)
         self.move(temporary, url)
 
-    def _follow_folder(self, url: str) -> None:
-        """Take over the mode of the folder, without execution."""
-        path, fs = self._at(url)
-        file = fs.pathToFile(path).toPath()
-        nio = self._java("java.nio.file")
-        said = nio.attribute.PosixFilePermissions
-        links = self._gateway.new_array(nio.LinkOption, 0)
-        mode = str(said.toString(nio.Files.getPosixFilePermissions(file.getParent(), links)))
-        nio.Files.setPosixFilePermissions(file, said.fromString(mode.replace("x", "-")))
-
-    def create(self, url: str, content: str | bytes, temporary: str) -> bool:
-        """Make a file that is not there yet; whether it was this call that made it.
-
-        :param temporary: another place in the same folder, for disks: what is linked from there is whole at once.
-        """
+    def create(self, url: str, content: str | bytes, _temporary: str) -> bool:
+        """Make a file that is not there yet, which only one of two can do."""
         from py4j.protocol import Py4JJavaError
 
         with _named(url):
             path, fs = self._at(url)
             fs.mkdirs(path.getParent())
-            local = self._is_local(url)
             try:
-                if local:
-                    self.write_in_place(temporary, content)
-                    made, target = self._at(temporary)[0], path
-                    link = self._java("java.nio.file.Files.createLink")
-                    link(fs.pathToFile(target).toPath(), fs.pathToFile(made).toPath())
-                else:
-                    stream = self._begin(fs, path)
-                    stream.write(_raw(content))
-                    stream.close()
+                stream = self._begin(fs, path)
+                stream.write(_raw(content))
+                stream.close()
             except Py4JJavaError as error:
                 if error.java_exception.getClass().getName() not in _TAKEN:
                     raise
                 return False
-            finally:
-                if local:
-                    self.remove(temporary)
         return True
 
     def _begin(self, fs: Any, path: Any) -> Any:
@@ -208,12 +149,7 @@ class Files:
     def move(self, source: str, target: str) -> None:
         """Rename a file, replacing what is there: in one step where the store can (disks, HDFS), by copying elsewhere."""
         with _named(target):
-            start, fs = self._at(source)
-            end, _ = self._at(target)
-            if self._is_local(target):
-                if not fs.exists(start) or not fs.rename(start, end):
-                    raise StagingError(f"{source} could not be renamed to {target}.")
-                return
+            start, end = self._at(source)[0], self._at(target)[0]
             rename = self._java(f"{_FS}.Options.Rename")
             options = self._gateway.new_array(rename, 1)
             options[0] = rename.OVERWRITE
@@ -295,9 +231,12 @@ class Files:
             self._stores[store] = fs, self._is(fs, f"{_FS}.RawLocalFileSystem")
         return path, self._stores[store][0]
 
-    def _is_local(self, url: str) -> bool:
-        """Whether it is on a disk of this machine; asked after `_at`."""
-        return self._stores[_store_of(url)][1]
+    def is_local(self, url: str) -> bool:
+        """Whether the store of a URL is a disk of this machine."""
+        store = _store_of(url)
+        if store not in self._stores:
+            self._at(url)
+        return self._stores[store][1]
 
     def _java(self, name: str) -> Any:
         """What Java has under a full name. Looked up once: py4j asks Java for each part of it, which adds up to seconds."""

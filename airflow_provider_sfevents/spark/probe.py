@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _probing(arguments: Sequence[str] | None) -> Job:
-    from airflow_provider_sfevents.spark.hadoop_files import Files
+    from airflow_provider_sfevents.spark.files import Files
 
     parser = argparse.ArgumentParser(description="Read a file of the staging area by Spark.")
     parser.add_argument("--probe", required=True, metavar="URL", help="the file to read")

@@ -18,7 +18,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, StagingError
-from airflow_provider_sfevents.spark.hadoop_files import Files
+from airflow_provider_sfevents.spark.hadoop_files import HadoopFiles
 from airflow_provider_sfevents.submit.java import find_java
 from tests.cluster import store as s3
 from tests.cluster.conftest import ORDERS
@@ -141,7 +141,9 @@ def test_delta_on_s3_shows_the_key_nowhere(
 
 
 @pytest.fixture
-def files(store: Store, conf: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Files]:
+def files(
+    store: Store, conf: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[HadoopFiles]:
     """Spark's own file systems, the store among them, in a session of this process."""
     from pyspark.sql import SparkSession
 
@@ -155,11 +157,11 @@ def files(store: Store, conf: dict[str, str], monkeypatch: pytest.MonkeyPatch) -
     builder = SparkSession.builder.master("local[1]").config(map=wanted)
     with jvm_of_its_own():
         session = builder.config("spark.ui.enabled", "false").getOrCreate()
-        yield Files(session)
+        yield HadoopFiles(session)
         session.stop()
 
 
-def test_one_of_two_creates_a_file_on_s3(files: Files, store: Store) -> None:
+def test_one_of_two_creates_a_file_on_s3(files: HadoopFiles, store: Store) -> None:
     """One of two writers creates a file on S3, also if both have looked before either wrote.
 
     S3 supports each operation of the landing, or refuses it.
@@ -167,7 +169,7 @@ def test_one_of_two_creates_a_file_on_s3(files: Files, store: Store) -> None:
     url, temporary = "s3a://lake/files/one.json", "s3a://lake/files/.tmp"
     assert files.create(url, "first", temporary) is True
     assert files.create(url, "second", temporary) is False
-    assert files.read_text(url) == "first"
+    assert files.read_bytes(url) == b"first"
 
     path, fs = files._at("s3a://lake/files/two.json")
     streams = [files._begin(fs, path) for _ in range(2)]
@@ -176,10 +178,11 @@ def test_one_of_two_creates_a_file_on_s3(files: Files, store: Store) -> None:
     streams[0].close()
     with pytest.raises(Py4JJavaError, match="RemoteFileChangedException"):
         streams[1].close()
-    assert files.read_text("s3a://lake/files/two.json") == "0"
+    assert files.read_bytes("s3a://lake/files/two.json") == b"0"
 
-    files.write_text(url, "third", temporary)
-    assert files.read_text(url) == "third"
+    files.write_in_place(temporary, "third")
+    files.move(temporary, url)
+    assert files.read_bytes(url) == b"third"
     assert files.names("s3a://lake/files") == ["one.json", "two.json"]
     with pytest.raises(StagingError, match="No such file"):
         files.move("s3a://lake/files/none.json", url)

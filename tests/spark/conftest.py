@@ -59,6 +59,7 @@ def spark(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]
         .config(map=quick_start("local[2]", 0, {}))
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.python.sql.dataFrameDebugging.enabled", "false")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.log.level", "OFF")

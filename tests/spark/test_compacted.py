@@ -10,7 +10,7 @@ import pytest
 
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.exceptions import NotLandedError
-from airflow_provider_sfevents.spark.hadoop_files import Files
+from airflow_provider_sfevents.spark.files import Files
 from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from airflow_provider_sfevents.spark.tables.foreign_files import ForeignFiles
 from airflow_provider_sfevents.spark.tables.interface import Attempt

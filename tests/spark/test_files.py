@@ -1,4 +1,4 @@
-"""Files through Hadoop while other landings are at work in the same folders."""
+"""Files in either store while other landings are at work in the same folders."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from typing_extensions import override
 
-from airflow_provider_sfevents.spark.hadoop_files import Files
+from airflow_provider_sfevents.spark.files import Files
+from airflow_provider_sfevents.spark.hadoop_files import HadoopFiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 
-class Between(Files):
+class Between(HadoopFiles):
     """Another landing acts right after this one has looked into a folder."""
 
     def __init__(self, spark: Any, act: Callable[[], object]) -> None:
@@ -65,14 +66,15 @@ def test_a_folder_that_another_removes_in_that_moment_is_gone(spark: Any, tmp_pa
     assert not folder.exists()
 
 
+@pytest.mark.parametrize("store", [Files, HadoopFiles])
 def test_folders_come_and_go_below_a_folder_that_goes_when_empty(
-    spark: Any, tmp_path: Path
+    spark: Any, tmp_path: Path, store: type[Files | HadoopFiles]
 ) -> None:
-    """Two batches that land at once: one makes its folder while the other removes its own, and what is empty without it."""
+    """One of two batches makes its folder while the other removes its own, and the one above if it is empty."""
     root = tmp_path / "_landing"
 
     def come_and_go(batch: int) -> None:
-        files, folder = Files(spark), f"{root}/{batch}"
+        files, folder = store(spark), f"{root}/{batch}"
         for _ in range(40):
             files.make_folder(folder)
             files.remove(folder)
@@ -80,5 +82,5 @@ def test_folders_come_and_go_below_a_folder_that_goes_when_empty(
 
     with ThreadPoolExecutor(2) as pool:
         assert list(pool.map(come_and_go, range(2))) == [None, None]
-    Files(spark).remove_if_empty(str(root))
+    store(spark).remove_if_empty(str(root))
     assert not root.exists()

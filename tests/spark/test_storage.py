@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_sfevents.spark.failure import one_line
-from airflow_provider_sfevents.spark.hadoop_files import Files
+from airflow_provider_sfevents.spark.files import Files
+from airflow_provider_sfevents.spark.hadoop_files import HadoopFiles
 from airflow_provider_sfevents.spark.landing.land_batch import land
 from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from airflow_provider_sfevents.staging import layout
@@ -86,14 +87,17 @@ def test_a_disk_that_is_full_is_one_line(spark: Any, staging: Staging, lake: Lak
     assert not (lake.root / "there").exists()
 
 
-def test_files_are_listed_however_many_there_are(spark: Any, tmp_path: Path) -> None:
-    """Sorted, with the names that a path may have; no folder, no names."""
+@pytest.mark.parametrize("store", [Files, HadoopFiles])
+def test_files_are_listed_however_many_there_are(
+    spark: Any, tmp_path: Path, store: type[Files | HadoopFiles]
+) -> None:
+    """Names are sorted and come as they are; a folder that is not there has none."""
     names = sorted(["a b", "ä", "x=1", "%2F", *(f"{number:04d}" for number in range(1500))])
     for name in names:
         (tmp_path / "many" / name / "inner").mkdir(parents=True)
         (tmp_path / "many" / name / "file").touch()
 
-    files = Files(spark)
+    files = store(spark)
 
     assert files.names(str(tmp_path / "many")) == names
     assert sorted(files.walk(str(tmp_path / "many"))) == [f"{name}/file" for name in names]

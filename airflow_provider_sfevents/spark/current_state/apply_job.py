@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import NotLandedError
 from airflow_provider_sfevents.spark.current_state.apply_batch import apply_batch, flush_transaction
-from airflow_provider_sfevents.spark.hadoop_files import Files
+from airflow_provider_sfevents.spark.files import Files
 from airflow_provider_sfevents.spark.landing.land_batch import land
 from airflow_provider_sfevents.spark.landing.staged_batch import ensure_staged
 from airflow_provider_sfevents.staging import layout

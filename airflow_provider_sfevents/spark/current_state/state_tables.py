@@ -19,7 +19,7 @@ from airflow_provider_sfevents.spark.current_state.state_rows import (
     mark_of,
     row_sql,
 )
-from airflow_provider_sfevents.spark.hadoop_files import Files
+from airflow_provider_sfevents.spark.files import Files
 from airflow_provider_sfevents.spark.tables import statements
 from airflow_provider_sfevents.spark.tables.opening import open_dialect
 from airflow_provider_sfevents.spark.tables.table_options import state_options

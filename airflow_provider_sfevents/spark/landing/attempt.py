@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from airflow_provider_sfevents.spark.hadoop_files import Files
+    from airflow_provider_sfevents.spark.files import Files
     from airflow_provider_sfevents.spark.landing.staged_batch import StagedBatch
     from airflow_provider_sfevents.spark.tables.interface import Tables
     from airflow_provider_sfevents.spark.tables.type_records import TypeRecords

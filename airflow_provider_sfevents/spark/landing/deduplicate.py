@@ -20,14 +20,23 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, field
 from datetime import date
-from functools import reduce
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.spark.avro.decode import HEADER
+from airflow_provider_sfevents.spark.landing import comparison_sql
+from airflow_provider_sfevents.spark.landing.comparison_sql import (
+    IDENTITY,
+    KIND,
+    KNOWN,
+    LANDED,
+    OURS,
+    TABLE,
+)
 from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.tables import file_moves
 from airflow_provider_sfevents.spark.tables.interface import Standing
+from airflow_provider_sfevents.spark.tables.projection import view_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Set as AbstractSet
@@ -43,25 +52,6 @@ logger = logging.getLogger(__name__)
 
 _DAYS_AROUND = 1
 DAYS_AROUND_RECEIPT = 4  # the bus keeps events for 72 hours; a day more for the borders of days
-
-_NATURAL = {
-    "entityName": ("string",),
-    "transactionKey": ("string",),
-    "sequenceNumber": ("int", "long"),
-    "changeType": ("string",),
-    "recordIds": ("array",),
-}
-_HEADER_SQL = (
-    f"{HEADER} struct<entityName: string, transactionKey: string, sequenceNumber: bigint, changeType: string, "
-    "recordIds: array<string>>"
-)
-_ROW_SQL = (
-    f"{envelope.EVENT_ID} string, {envelope.ORG_ID} string, {envelope.TOPIC} string, "
-    f"{envelope.BATCH_ID} string, {envelope.ORDINAL} bigint"
-)
-_IDENTITY, _TABLE, _KIND = "identity", "compared_table", "kind"
-_OURS, _KNOWN, _LANDED = range(3)
-"""Rows of the query: events that were written, identities that others have landed, rows of this very batch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,8 +153,8 @@ class Comparison:
         rows = self._query(written, standing).toArrow()
         found: dict[str, set[int]] = {}
         for table in sorted(self._dates(written)):
-            known = set(_of(rows, table, _KNOWN)[_IDENTITY].to_pylist())
-            if repeated := repetitions(suspects(_of(rows, table, _OURS), known), known):
+            known = set(_of(rows, table, KNOWN)[IDENTITY].to_pylist())
+            if repeated := repetitions(suspects(_of(rows, table, OURS), known), known):
                 found[table] = set(repeated)
                 logger.info(
                     "%s: left out %s that landed before or came twice in the batch; the first is %s.",
@@ -172,27 +162,35 @@ class Comparison:
                     counted(len(repeated), "event"),
                     repeated[min(repeated)],
                 )
-        return Found(ordinals=found, is_landed=bool(_of(rows, "", _LANDED).num_rows))
+        return Found(ordinals=found, is_landed=bool(_of(rows, "", LANDED).num_rows))
 
     def _query(self, written: Iterable[str], standing: Compared) -> DataFrame:
         """Identities of what was written, and what of them is known, of all tables together."""
-        from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
+        manifest = self._batch.manifest
+        tables = [
+            self._table(table, dates, standing)
+            for table, dates in sorted(self._dates(written).items())
+        ]
+        query = comparison_sql.comparison(
+            tables, manifest.org_id, manifest.topic, manifest.batch_id
+        )
+        return self._spark.sql(query)
 
-        frames = []
-        for table, dates in sorted(self._dates(written).items()):
-            ours = self._written(table)
-            frames.append(_marked(ours, table, _OURS))
-            for (compared, source), there in standing.items():
-                if compared == table and there:
-                    rows = self._known(source, there, dates_around(dates, source.days))
-                    is_own = F.col(envelope.BATCH_ID) == self._batch.manifest.batch_id
-                    others = _identified(rows.where(~is_own), natural=source.natural)
-                    known = others.join(ours.select(_IDENTITY), on=_IDENTITY, how="left_semi")
-                    frames.append(_marked(known, table, _KNOWN))
-                    if table == source.table:
-                        own = rows.where(is_own).withColumn(_IDENTITY, F.lit(""))
-                        frames.append(_marked(own, "", _LANDED))
-        return reduce(lambda one, other: one.unionAll(other), frames)
+    def _table(
+        self, table: str, dates: set[str], standing: Compared
+    ) -> comparison_sql.TableComparison:
+        compared = {
+            source: self._known(source, there, dates_around(dates, source.days))
+            for (name, source), there in standing.items()
+            if name == table and there
+        }
+        own = [rows for source, rows in compared.items() if source.table == table]
+        return comparison_sql.TableComparison(
+            table=table,
+            written=self._written(table),
+            own=own[0] if own else None,
+            others=[rows for source, rows in compared.items() if source.table != table],
+        )
 
     def _dates(self, written: Iterable[str]) -> dict[str, set[str]]:
         """Dates by table."""
@@ -201,20 +199,16 @@ class Comparison:
             dates.setdefault(file_moves.table_of(path), set()).add(file_moves.date_of(path))
         return dates
 
-    def _written(self, table: str) -> DataFrame:
+    def _written(self, table: str) -> comparison_sql.Rows:
         natural = any(kind.name == table and _is_natural(kind) for kind in self._batch.plan.types)
-        rows = self._spark.read.schema(_sql(natural=natural)).parquet(f"{self._folder}/{table}")
-        return _identified(rows, natural=natural).select(_IDENTITY, envelope.ORDINAL)
+        columns = comparison_sql.columns(natural=natural)
+        rows = self._spark.read.schema(columns).parquet(f"{self._folder}/{table}")
+        return comparison_sql.Rows(view=view_of(rows), natural=natural)
 
-    def _known(self, source: Source, standing: Standing, dates: list[str]) -> DataFrame:
-        """Rows of the same org and topic that stand there."""
-        from pyspark.sql import functions as F  # noqa: N812
-
-        manifest = self._batch.manifest
-        rows = self._tables.known(source.table, standing, dates, _sql(natural=source.natural))
-        return rows.where(
-            (F.col(envelope.ORG_ID) == manifest.org_id) & (F.col(envelope.TOPIC) == manifest.topic)
-        )
+    def _known(self, source: Source, standing: Standing, dates: list[str]) -> comparison_sql.Rows:
+        columns = comparison_sql.columns(natural=source.natural)
+        rows = self._tables.known(source.table, standing, dates, columns)
+        return comparison_sql.Rows(view=view_of(rows), natural=source.natural)
 
 
 def repetitions(rows: Iterable[tuple[int, str]], known: AbstractSet[str]) -> dict[int, str]:
@@ -236,47 +230,18 @@ def suspects(ours: pa.Table, known: AbstractSet[str]) -> Iterable[tuple[int, str
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    counted = ours.group_by(_IDENTITY).aggregate([(_IDENTITY, "count")])
-    several = counted.filter(pc.greater(counted[f"{_IDENTITY}_count"], 1))[_IDENTITY].to_pylist()
-    wanted = pa.array({*known, *several}, ours.schema.field(_IDENTITY).type)
-    found = ours.filter(pc.is_in(ours[_IDENTITY], value_set=wanted))
-    columns = (found[name].to_pylist() for name in (envelope.ORDINAL, _IDENTITY))
+    counted = ours.group_by(IDENTITY).aggregate([(IDENTITY, "count")])
+    several = counted.filter(pc.greater(counted[f"{IDENTITY}_count"], 1))[IDENTITY].to_pylist()
+    wanted = pa.array({*known, *several}, ours.schema.field(IDENTITY).type)
+    found = ours.filter(pc.is_in(ours[IDENTITY], value_set=wanted))
+    columns = (found[name].to_pylist() for name in (envelope.ORDINAL, IDENTITY))
     return zip(*columns, strict=True)
-
-
-def _marked(rows: DataFrame, table: str, kind: int) -> DataFrame:
-    """Rows of the query: which table they concern, and why they are in it."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    ordinal = F.col(envelope.ORDINAL) if kind == _OURS else F.lit(None).cast("bigint")
-    return rows.select(
-        F.lit(table).alias(_TABLE),
-        F.lit(kind).alias(_KIND),
-        F.col(_IDENTITY),
-        ordinal.alias(envelope.ORDINAL),
-    )
 
 
 def _of(rows: pa.Table, table: str, kind: int) -> pa.Table:
     import pyarrow.compute as pc
 
-    return rows.filter(pc.and_(pc.equal(rows[_TABLE], table), pc.equal(rows[_KIND], kind)))
-
-
-def _identified(rows: DataFrame, *, natural: bool) -> DataFrame:
-    """Rows that have an identity, once with each."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    identities = [F.when(F.col(envelope.EVENT_ID) != "", F.col(envelope.EVENT_ID))]
-    if natural:
-        members = [F.col(HEADER)[name] for name in _NATURAL]
-        whole = reduce(lambda one, other: one & other, [part.isNotNull() for part in members])
-        text = F.to_json(
-            F.struct(*(part.alias(name) for part, name in zip(members, _NATURAL, strict=True)))
-        )
-        identities.append(F.when(whole & (F.col(HEADER)["transactionKey"] != ""), text))
-    each = F.explode(F.array_compact(F.array(*identities)))
-    return rows.select("*", each.alias(_IDENTITY))
+    return rows.filter(pc.and_(pc.equal(rows[TABLE], table), pc.equal(rows[KIND], kind)))
 
 
 def _source(kind: EventType) -> Source:
@@ -291,8 +256,6 @@ def _source(kind: EventType) -> Source:
 def _is_natural(kind: EventType) -> bool:
     header = next((column.type for column in kind.columns if column.field == HEADER), None)
     members = dict(header.members) if header else {}
-    return all(name in members and members[name].kind in of for name, of in _NATURAL.items())
-
-
-def _sql(*, natural: bool) -> str:
-    return f"{_ROW_SQL}, {_HEADER_SQL}" if natural else _ROW_SQL
+    return all(
+        name in members and members[name].kind in of for name, of in comparison_sql.NATURAL.items()
+    )

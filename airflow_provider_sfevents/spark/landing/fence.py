@@ -34,7 +34,7 @@ from airflow_provider_sfevents.spark.tables.ledger import LedgerView
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from airflow_provider_sfevents.spark.hadoop_files import Files
+    from airflow_provider_sfevents.spark.files import Files
     from airflow_provider_sfevents.spark.landing.staged_batch import StagedBatch
     from airflow_provider_sfevents.spark.tables.interface import Ledger
     from airflow_provider_sfevents.spark.tables.ledger import LedgerRow

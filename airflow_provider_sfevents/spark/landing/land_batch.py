@@ -24,7 +24,7 @@ from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.spark.avro.decode_frames import has_accelerator
-from airflow_provider_sfevents.spark.hadoop_files import Files
+from airflow_provider_sfevents.spark.files import Files
 from airflow_provider_sfevents.spark.landing.attempt import LandingAttempt
 from airflow_provider_sfevents.spark.landing.landed_batch import LandedBatch
 from airflow_provider_sfevents.spark.landing.staged_batch import (
@@ -35,6 +35,7 @@ from airflow_provider_sfevents.spark.landing.staged_batch import (
 from airflow_provider_sfevents.spark.schema.decimals import read_decimals
 from airflow_provider_sfevents.spark.tables.columns_there import found_in
 from airflow_provider_sfevents.spark.tables.opening import open_tables
+from airflow_provider_sfevents.spark.tables.sessions import few_rows
 from airflow_provider_sfevents.spark.tables.type_records import ColumnsMoved, TypeRecords
 
 if TYPE_CHECKING:
@@ -111,6 +112,7 @@ def _landed(
             on_type_change=options.on_type_change,
             accelerated=accelerated,
         )
+        few_rows(tables.spark, batch.manifest.events)
         try:
             attempt = LandingAttempt(
                 spark,

@@ -18,15 +18,17 @@ from airflow_provider_sfevents.spark.schema.event_columns import (
     plan_batch,
 )
 from airflow_provider_sfevents.spark.schema.field_types import quoted
+from airflow_provider_sfevents.spark.tables import statements
+from airflow_provider_sfevents.spark.tables.projection import selected
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Manifest, Part, Receipt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
-    from airflow_provider_sfevents.spark.hadoop_files import Files
+    from airflow_provider_sfevents.spark.files import Files
     from airflow_provider_sfevents.spark.schema.evolution import OnTypeChange
     from airflow_provider_sfevents.spark.schema.field_types import FieldType
     from airflow_provider_sfevents.spark.schema.recorded_types import Recorded
@@ -112,8 +114,8 @@ class StagedBatch:
         own = [column.name for column in event_type.columns] + (
             [envelope.RAW_PAYLOAD] if keep_payload else []
         )
-        return found.select(
-            *self._envelope(), *map(quoted, own), envelope.EVENT_DATE, envelope.SPLIT
+        return selected(
+            found, (*self._envelope(), *map(quoted, own), envelope.EVENT_DATE, envelope.SPLIT)
         )
 
     def undecodable(
@@ -131,7 +133,7 @@ class StagedBatch:
         rows = self.rows(spark, self.manifest.schemas, splits)
         found = decode_frames.undecodable(rows, task)
         own = (envelope.EVENT_TYPE, envelope.REASON, envelope.RAW_PAYLOAD)
-        return found.select(*self._envelope(), *own, envelope.EVENT_DATE, envelope.SPLIT)
+        return selected(found, (*self._envelope(), *own, envelope.EVENT_DATE, envelope.SPLIT))
 
     def _read(self, spark: SparkSession, parts: Iterable[Part], wanted: set[str]) -> DataFrame:
         """All rows of those of these files that have rows of these schemas."""
@@ -158,17 +160,16 @@ class StagedBatch:
             accelerated=self.accelerated,
         )
 
-    def _envelope(self) -> list[Column]:
-        from pyspark.sql import functions as F  # noqa: N812
-
+    def _envelope(self) -> list[str]:
+        """Spell the columns that stand beside an event's own, in SQL."""
         of_batch = {
-            envelope.ORG_ID: F.lit(self.manifest.org_id),
-            envelope.TOPIC: F.lit(self.manifest.topic),
-            envelope.BATCH_ID: F.lit(self.manifest.batch_id),
-            envelope.SEQUENCE: F.lit(self.manifest.batch_number).cast("bigint"),
-            envelope.REPLAY_ID: F.lower(F.hex(envelope.REPLAY_ID)),
+            envelope.ORG_ID: statements.text(self.manifest.org_id),
+            envelope.TOPIC: statements.text(self.manifest.topic),
+            envelope.BATCH_ID: statements.text(self.manifest.batch_id),
+            envelope.SEQUENCE: f"CAST({self.manifest.batch_number} AS BIGINT)",
+            envelope.REPLAY_ID: f"lower(hex({envelope.REPLAY_ID}))",
         }
-        return [of_batch.get(name, F.col(name)).alias(name) for name in envelope.ENVELOPE]
+        return [f"{of_batch.get(name, name)} AS {name}" for name in envelope.ENVELOPE]
 
 
 def ensure_staged(files: Files, manifest_url: str) -> None:

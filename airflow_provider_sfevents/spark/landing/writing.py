@@ -9,22 +9,24 @@ from __future__ import annotations
 import logging
 import time
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.spark.schema import envelope
+from airflow_provider_sfevents.spark.side_by_side import side_by_side
 from airflow_provider_sfevents.spark.tables import file_moves
 from airflow_provider_sfevents.spark.tables.sessions import SETTLED, settle
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Set as AbstractSet
+    from collections.abc import Iterable, Mapping, Set as AbstractSet
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from airflow_provider_sfevents.spark.hadoop_files import Files
+    from airflow_provider_sfevents.spark.files import Files
     from airflow_provider_sfevents.spark.landing.staged_batch import StagedBatch
     from airflow_provider_sfevents.spark.schema.event_columns import EventType
 
@@ -99,11 +101,10 @@ class AttemptWriter:
         return {table: rows for table, rows in counts.items() if rows}
 
     def write(self) -> None:
-        for kind in self._batch.plan.types:
-            self._write_type(kind)
+        self._write_types(self._batch.plan.types)
         self._lacking = self._splits_lacking()
         if self._lacking:
-            self._write(file_moves.QUARANTINE, self._quarantined())
+            self._write_quarantine()
 
     def leave_out(self, found: Mapping[str, AbstractSet[int]]) -> None:
         """Write anew the tables that hold these events, without them.
@@ -111,20 +112,32 @@ class AttemptWriter:
         :param found: ordinals by table.
         """
         self._left_out = self._left_out.union(*found.values())
-        kinds = {kind.name: kind for kind in self._batch.plan.types}
-        for table in sorted(found):
+        for table in found:
             self._files.remove(f"{self._folder}/{table}")
             self._written.pop(table, None)
-            if kind := kinds.get(table):
-                self._write_type(kind)
-            else:
-                self._write(table, self._quarantined())
+        self._write_types(kind for kind in self._batch.plan.types if kind.name in found)
+        if file_moves.QUARANTINE in found:
+            self._write_quarantine()
 
-    def _write_type(self, kind: EventType) -> None:
-        """Write all of an event type.
+    def _write_types(self, kinds: Iterable[EventType]) -> None:
+        """Write all of some event types, side by side.
 
         Rows of one schema come as they are staged; those of several come schema by schema, and are sorted.
         """
+        in_order: list[EventType] = []
+        sorted_anew: list[EventType] = []
+        for kind in kinds:
+            (in_order if len(kind.schemas) == 1 else sorted_anew).append(kind)
+        self._keep_open(OPEN_FILES)
+        side_by_side(partial(self._write_type, in_order=True), in_order)
+        self._keep_open(0)
+        side_by_side(partial(self._write_type, in_order=False), sorted_anew)
+
+    def _keep_open(self, files: int) -> None:
+        """Let a task write so many dates side by side; rows of further ones are sorted by Spark."""
+        self._spark.conf.set("spark.sql.maxConcurrentOutputFileWriters", str(files))
+
+    def _write_type(self, kind: EventType, *, in_order: bool) -> None:
         rows = self._batch.decoded(
             self._spark,
             kind,
@@ -132,13 +145,16 @@ class AttemptWriter:
             left_out=self._left_out,
             splits=self._batch.splits,
         )
-        self._write(kind.name, rows, in_order=len(kind.schemas) == 1)
+        self._write(kind.name, rows, in_order=in_order)
+
+    def _write_quarantine(self) -> None:
+        self._write(file_moves.QUARANTINE, self._quarantined(), in_order=False)
 
     def _quarantined(self) -> DataFrame:
         splits = [self._batch.splits[index] for index in self._lacking]
         return self._batch.undecodable(self._spark, splits, left_out=self._left_out)
 
-    def _write(self, table: str, rows: DataFrame, *, in_order: bool = False) -> None:
+    def _write(self, table: str, rows: DataFrame, *, in_order: bool) -> None:
         """Write rows beside those that are there of the table.
 
         One split is one task, so that each of its dates becomes one file, in the batch's order.
@@ -148,9 +164,6 @@ class AttemptWriter:
         began = time.monotonic()
         steps.reached(steps.LANDING_WRITE, table)
         self.schemas[table] = rows.drop(envelope.SPLIT).schema
-        self._spark.conf.set(
-            "spark.sql.maxConcurrentOutputFileWriters", str(OPEN_FILES if in_order else 0)
-        )
         if not in_order:
             rows = rows.sortWithinPartitions(envelope.EVENT_DATE, envelope.SPLIT, envelope.ORDINAL)
         writer = rows.write.mode("append").partitionBy(envelope.EVENT_DATE, envelope.SPLIT)

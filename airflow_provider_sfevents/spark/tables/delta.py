@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from airflow_provider_sfevents.spark.hadoop_files import Files
+    from airflow_provider_sfevents.spark.files import Files
     from airflow_provider_sfevents.spark.tables.table_options import TableOptions
 
 EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"

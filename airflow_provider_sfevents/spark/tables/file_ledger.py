@@ -45,7 +45,7 @@ _READS = 3
 
 
 class LedgerFiles(Protocol):
-    """File operations of the ledger; `hadoop.Files` has them."""
+    """File operations of the ledger; `files.Files` has them."""
 
     def names(self, url: str) -> list[str]: ...
 

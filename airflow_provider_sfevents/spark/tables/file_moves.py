@@ -70,7 +70,7 @@ class Mark:
 
 
 class FileMoves(Protocol):
-    """What publishing asks of a file system; `hadoop.Files` has it."""
+    """What publishing asks of a file system; `files.Files` has it."""
 
     def make_folder(self, url: str) -> None: ...
 

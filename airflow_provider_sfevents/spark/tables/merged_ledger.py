@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_sfevents.spark.schema.field_types import quoted
 from airflow_provider_sfevents.spark.tables import iceberg, ledger, naming, statements
 from airflow_provider_sfevents.spark.tables.conflicts import java_text, retry_conflicts
+from airflow_provider_sfevents.spark.tables.projection import parsed
 from airflow_provider_sfevents.spark.tables.statements import text
 from airflow_provider_sfevents.spark.tables.table_options import event_properties
 
@@ -79,7 +80,7 @@ class MergedLedger:
             return
         if not self._exists():
             using = self._dialect.using
-            schema = self._spark.createDataFrame([], ledger.ddl()).schema
+            schema = parsed(ledger.ddl())
             own = {**event_properties(using), **_PROPERTIES.get(using, {})}
             self._spark.sql(statements.create(self._name(), using, schema, "", own))
         self._dialect.check_table(ledger.TABLE)
@@ -143,8 +144,7 @@ class MergedLedger:
         import pyarrow as pa
 
         rows = pa.Table.from_pylist(source, ledger.arrow_schema())
-        schema = self._spark.createDataFrame([], ledger.ddl()).schema
-        self._spark.createDataFrame(rows, schema).createOrReplaceTempView(_SOURCE)
+        self._spark.createDataFrame(rows, parsed(ledger.ddl())).createOrReplaceTempView(_SOURCE)
         batch_id = min(one["batch_id"] for one in source)
         ids = f"{text(batch_id)}, {text(ledger.claim_id(batch_id))}"
         same = "AND t.`batch_id` = s.`batch_id` " if len(source) > 1 else ""

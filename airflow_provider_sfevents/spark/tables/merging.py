@@ -24,10 +24,12 @@ from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import ConfigurationError, NotLandedError, StagingError
 from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.schema.field_types import quoted
+from airflow_provider_sfevents.spark.side_by_side import side_by_side
 from airflow_provider_sfevents.spark.tables import file_moves, statements
 from airflow_provider_sfevents.spark.tables.conflicts import T, retry_conflicts
 from airflow_provider_sfevents.spark.tables.merged_ledger import MergedLedger
-from airflow_provider_sfevents.spark.tables.projection import taken
+from airflow_provider_sfevents.spark.tables.projection import parsed, selected, taken, view_of
+from airflow_provider_sfevents.spark.tables.sessions import few_rows_merge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -35,14 +37,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from airflow_provider_sfevents.spark.hadoop_files import Files
+    from airflow_provider_sfevents.spark.files import Files
     from airflow_provider_sfevents.spark.tables.interface import Attempt, Dialect, Standing
     from airflow_provider_sfevents.spark.tables.ledger import LedgerRow
 
 logger = logging.getLogger(__name__)
 
 _NEEDED = (envelope.BATCH_ID, envelope.ORDINAL, envelope.EVENT_DATE)
-_SOURCE = "sfevents_source"
 
 
 class MergedTables:
@@ -94,11 +95,9 @@ class MergedTables:
         return self._taken(rows.where(statements.of_batch(batch_id, dates)), columns)
 
     def _taken(self, rows: DataFrame, columns: str) -> DataFrame:
-        wanted = self.spark.createDataFrame([], columns).schema
         there = {field.name.casefold(): field for field in rows.schema.fields}
-        return rows.select(
-            *(taken(there.get(field.name.casefold()), field) for field in wanted.fields)
-        )
+        wanted = parsed(columns).fields
+        return selected(rows, (taken(there.get(one.name.casefold()), one) for one in wanted))
 
     def files(self, written: Iterable[str], batch_id: str) -> tuple[str, ...]:  # noqa: ARG002
         return ()
@@ -106,26 +105,22 @@ class MergedTables:
     def publish(self, attempt: Attempt) -> None:
         landed = attempt.landed
         dates = file_moves.dates_of(attempt.written)
-        for table in dates:
-            # All tables before the first commit: whoever may not make them should find out while nothing can be seen.
-            self._again(partial(self._make_ready, table, attempt.schemas[table]))
+        few_rows_merge(self.spark, landed.events)
+        # All tables before the first commit: a landing that may not make them finds out while nothing can be seen.
+        side_by_side(
+            lambda table: self._again(partial(self._make_ready, table, attempt.schemas[table])),
+            dates,
+        )
         self._again(self.ledger.make)
-        added = {
-            table: attempt.is_new
-            and self._dialect.tells_rows
-            and self._again(partial(self._add, table, dates[table], attempt))
-            for table in dates
-        }
-        for table in dates:
-            if not added[table]:
-                self._again(partial(self._merge, table, dates[table], attempt))
+        told = side_by_side(lambda table: self._bring_in(table, dates[table], attempt), dates)
+        uncounted = [table for table, is_counted in zip(dates, told, strict=True) if not is_counted]
         if attempt.left_overs:
             # Many catalogs give names back in lower case.
             landed_in = {table.casefold() for table in dates}
             for table in self._dialect.names():
                 if table.casefold() not in landed_in:
                     self._again(partial(self._remove, table, attempt))
-        self._check(attempt, [table for table in dates if not added[table]])
+        self._check(attempt, uncounted)
         steps.reached(steps.LANDING_LANDED, landed.batch_id)
         self._again(partial(self._say_landed, attempt))
 
@@ -201,13 +196,20 @@ class MergedTables:
     def _is_ours(self, table: str) -> bool:
         return set(_NEEDED).issubset(self._rows(table).columns)
 
+    def _bring_in(self, table: str, dates: Collection[str], attempt: Attempt) -> bool:
+        """Commit a table's rows; true where the commit told that it has written all of them."""
+        tells = attempt.is_new and self._dialect.tells_rows
+        if tells and self._again(partial(self._add, table, dates, attempt)):
+            return True
+        self._again(partial(self._merge, table, dates, attempt))
+        return False
+
     def _add(self, table: str, dates: Collection[str], attempt: Attempt) -> bool:
         """Add the rows of a batch that lands for the first time; false where the table held rows of it all the same."""
         rows = self._source(table, attempt)
-        rows.createOrReplaceTempView(_SOURCE)
         batch_id = attempt.landed.batch_id
         target = self._dialect.identifier(table)
-        said = statements.insert(target, _SOURCE, rows.columns, batch_id, dates)
+        said = statements.insert(target, view_of(rows), rows.columns, batch_id, dates)
         inserted = self._commit(table, said, attempt)["num_inserted_rows"]
         return bool(inserted == _rows_of(table, attempt))
 
@@ -224,8 +226,7 @@ class MergedTables:
                 f"{envelope.ORDINAL} bigint, {envelope.GONE} boolean",
             )
             source = source.unionByName(lost, allowMissingColumns=True)
-        source.createOrReplaceTempView(_SOURCE)
-        said = statements.merge(target, _SOURCE, rows.columns, batch_id, {*dates, *before})
+        said = statements.merge(target, view_of(source), rows.columns, batch_id, {*dates, *before})
         self._commit(table, said, attempt)
 
     def _source(self, table: str, attempt: Attempt) -> DataFrame:
@@ -233,7 +234,7 @@ class MergedTables:
         steps.reached(steps.LANDING_MOVE, table)
         schema = self._rows(table).schema
         rows = self.spark.read.schema(schema).parquet(f"{attempt.folder}/{table}")
-        return rows.select(*map(quoted, schema.names))
+        return selected(rows, map(quoted, schema.names))
 
     def _commit(self, table: str, statement: str, attempt: Attempt) -> Mapping[str, int]:
         """Run a MERGE; the rows that it has written, where the format tells."""

@@ -21,7 +21,7 @@ from airflow_provider_sfevents.spark.tables.table_options import TableOptions
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from airflow_provider_sfevents.spark.hadoop_files import Files
+    from airflow_provider_sfevents.spark.files import Files
     from airflow_provider_sfevents.spark.tables.interface import Tables
     from airflow_provider_sfevents.spark.tables.naming import Place
 

@@ -1,33 +1,65 @@
-"""A table's column in the form in which somebody wants it, whatever the table has by that name."""
+"""Columns as SQL: in a wanted form, whatever a table has by their names.
+
+A statement costs a handful of calls to Java, however many columns it names; each column that is put
+together from Python's objects costs several.
+"""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from airflow_provider_sfevents.spark.schema.field_types import quoted
+from airflow_provider_sfevents.spark.tables.statements import ddl, text
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column
+    from collections.abc import Iterable
+
+    from pyspark.sql import DataFrame
     from pyspark.sql.types import StructField, StructType
 
 
-def taken(there: StructField | None, wanted: StructField) -> Column:
-    """A column in the form in which it is wanted; null where the table has not got it so."""
-    from pyspark.sql import functions as F  # noqa: N812
+@lru_cache(maxsize=64)
+def parsed(columns: str) -> StructType:
+    """Read columns that are given as DDL; Spark has to be running."""
     from pyspark.sql.types import StructType
 
-    absent = F.lit(None).cast(wanted.dataType).alias(wanted.name)
+    return StructType.fromDDL(columns)
+
+
+def view_of(rows: DataFrame) -> str:
+    """Give rows a name of their own that statements of their session can use."""
+    name = f"sfevents_{uuid4().hex}"
+    rows.createOrReplaceTempView(name)
+    return name
+
+
+def selected(rows: DataFrame, columns: Iterable[str]) -> DataFrame:
+    """Select SQL expressions from rows."""
+    session = rows.sparkSession
+    view = view_of(rows)
+    found = session.sql(f"SELECT {', '.join(columns)} FROM {view}")  # noqa: S608 - all of it is quoted
+    session.catalog.dropTempView(view)
+    return found
+
+
+def taken(there: StructField | None, wanted: StructField) -> str:
+    """Spell a column in the form in which it is wanted; null where the table has not got it so."""
+    from pyspark.sql.types import StructType
+
+    name = quoted(wanted.name)
+    absent = f"CAST(NULL AS {ddl(wanted.dataType)}) AS {name}"
     if there is None:
         return absent
-    column = F.col(quoted(there.name))
+    column = quoted(there.name)
     if isinstance(wanted.dataType, StructType):
         members = there.dataType.names if isinstance(there.dataType, StructType) else []
         if not set(wanted.dataType.names).issubset(members):
             return absent
-        taken = [column[name].cast(kind).alias(name) for name, kind in _members(wanted.dataType)]
-        return F.when(column.isNotNull(), F.struct(*taken)).alias(wanted.name)
-    return column.cast(wanted.dataType).alias(wanted.name)
-
-
-def _members(kind: StructType) -> list[tuple[str, object]]:
-    return [(member.name, member.dataType) for member in kind.fields]
+        cast = ", ".join(
+            f"{text(one.name)}, CAST({column}.{quoted(one.name)} AS {ddl(one.dataType)})"
+            for one in wanted.dataType.fields
+        )
+        return f"CASE WHEN {column} IS NOT NULL THEN named_struct({cast}) END AS {name}"
+    return f"CAST({column} AS {ddl(wanted.dataType)}) AS {name}"

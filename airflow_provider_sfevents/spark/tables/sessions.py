@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
 
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 EXTENSIONS = "spark.sql.extensions"
 CATALOGS = "spark.sql.catalog."
+
+_SEPARATOR = "\x1f"
 
 _REBASED = ("datetimeRebaseModeInWrite", "datetimeRebaseModeInRead", "int96RebaseModeInRead")
 SETTLED: Mapping[str, str] = {
@@ -32,6 +34,10 @@ SETTLED: Mapping[str, str] = {
 """Settings of every session that writes, so that no default of the cluster changes a result."""
 
 
+FEW_ROWS = 20_000
+"""Rows of a batch for which Spark's plans are made as small as can be."""
+
+
 def own_session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
     """Make a session for landing: it has the catalogs of the given one, and these settings."""
     quick = {"spark.sql.files.openCostInBytes": "65536"}  # with many small files
@@ -45,7 +51,7 @@ def reading_session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSe
 
 def _made(spark: SparkSession, copied: str, settings: Mapping[str, str]) -> SparkSession:
     session = spark.newSession()
-    found = {key: value for key, value in spark.conf.getAll.items() if key.startswith(copied)}
+    found = {key: value for key, value in settings_of(spark).items() if key.startswith(copied)}
     # What Spark was started with every session has, and none can set. Of catalogs' keys Spark knows too little to say so.
     kept = {
         key: value
@@ -58,6 +64,29 @@ def _made(spark: SparkSession, copied: str, settings: Mapping[str, str]) -> Spar
     return session
 
 
+def few_rows(session: SparkSession, rows: int) -> None:
+    """Plan for few rows, if a batch has no more: to look at each stage before the next is planned takes longer than they do."""
+    if rows <= FEW_ROWS:
+        session.conf.set("spark.sql.adaptive.enabled", "false")
+        session.conf.set("spark.sql.shuffle.partitions", "2")
+
+
+def few_rows_merge(session: SparkSession, rows: int) -> None:
+    """Let a MERGE of few rows be one job: a broadcast is a job of its own, and the table's side is those rows at most."""
+    if rows <= FEW_ROWS:
+        session.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
+
+
+def settings_of(session: SparkSession) -> dict[str, str]:
+    """Read all settings of a session in a few calls to Java; PySpark needs two for each of them."""
+    java: Any = session._jvm  # noqa: SLF001 - the only way to Java
+    # A copy: entries of Scala's own map do not tell what they hold.
+    found = java.java.util.HashMap(session.conf._jconf.getAllAsJava()).entrySet()  # noqa: SLF001
+    join = java.org.apache.commons.lang3.StringUtils.join
+    entries = str(join(found, _SEPARATOR)).split(_SEPARATOR)
+    return {key: value for key, _, value in (entry.partition("=") for entry in entries)}
+
+
 def settle(session: SparkSession, settings: Mapping[str, str]) -> None:
     """Set what results depend on, and read it back: a cluster may fix a setting, or ignore it.
 
@@ -65,9 +94,15 @@ def settle(session: SparkSession, settings: Mapping[str, str]) -> None:
     """
     for key, value in settings.items():
         session.conf.set(key, value)
-        if (found := session.conf.get(key)) != value:
+    check_settled(settings, settings_of(session))
+
+
+def check_settled(settings: Mapping[str, str], found: Mapping[str, str]) -> None:
+    """:raises ConfigurationError: a setting has another value than the one that was set."""
+    for key, value in settings.items():
+        if found.get(key) != value:
             raise ConfigurationError(
-                f"This Spark has {key}={found!r} and does not change it, but a landing needs {value!r}; nothing was written. Remove the "
+                f"This Spark has {key}={found.get(key)!r} and does not change it, but a landing needs {value!r}; nothing was written. Remove the "
                 "setting from the cluster's policy, or land on another cluster."
             )
 

@@ -16,7 +16,7 @@ from airflow_provider_sfevents.spark.schema.recorded_types import Recorded
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from airflow_provider_sfevents.spark.hadoop_files import Files
+    from airflow_provider_sfevents.spark.files import Files
     from airflow_provider_sfevents.spark.schema.evolution import Evolution
 
 TYPES = "_types"

@@ -15,7 +15,7 @@ from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark.changes import tables as state_tables
 from airflow_provider_sfevents.spark.current_state.state_tables import STATE_TABLES
-from airflow_provider_sfevents.spark.hadoop_files import Files
+from airflow_provider_sfevents.spark.files import Files
 from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.tables import ledger, naming
 from airflow_provider_sfevents.spark.tables.conflicts import ConflictsError, retry_conflicts

@@ -7,7 +7,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.spark.current_state.snapshot.apply_snapshot import resolve
-from airflow_provider_sfevents.spark.hadoop_files import Files
+from airflow_provider_sfevents.spark.files import Files
 from airflow_provider_sfevents.spark.tables.sessions import own_session
 
 if TYPE_CHECKING:

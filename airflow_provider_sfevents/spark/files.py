@@ -1,0 +1,101 @@
+"""Files by URL: a disk of this machine is reached by Python itself, every other store by Spark's own file systems.
+
+On a local disk no checksum files are written: Hadoop's hidden `.crc` files outlive the files they
+belong to, and a reader that meets a stale one fails.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.spark.hadoop_files import HadoopFiles
+from airflow_provider_sfevents.spark.local_files import LocalFiles, local_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pyspark.sql import SparkSession
+
+    from airflow_provider_sfevents.spark.parquet_footers import Footer
+
+
+class Files:
+    """Operations of a landing on files. Each raises `StagingError` if the store refuses.
+
+    :raises ConfigurationError: the session has no JVM beside it.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._hadoop = HadoopFiles(spark)
+        self._local = LocalFiles()
+
+    def exists(self, url: str) -> bool:
+        return self._store(url).exists(url)
+
+    def row_counts(self, urls: Iterable[str]) -> dict[str, int | None]:
+        """Rows of Parquet files, by their footers; None where there is no such file."""
+        found = self.footers(urls).items()
+        return {url: None if one is None else one.rows for url, one in found}
+
+    def footers(self, urls: Iterable[str], column: str = "") -> dict[str, Footer | None]:
+        """Read footers of Parquet files; None where there is no such file.
+
+        :param urls: all in one store.
+        :param column: whose range is wanted: one of the first, of integers.
+        """
+        wanted = list(urls)
+        return self._store(wanted[0]).footers(wanted, column) if wanted else {}
+
+    def read_text(self, url: str) -> str:
+        return self.read_bytes(url).decode()
+
+    def read_bytes(self, url: str) -> bytes:
+        return self._store(url).read_bytes(url)
+
+    def write_text(self, url: str, text: str, temporary: str) -> None:
+        """Write a whole file by way of another place in the same store: a reader finds the old one or the new one."""
+        self.write_in_place(temporary, text)
+        self.move(temporary, url)
+
+    def write_staged(self, url: str, text: str) -> None:
+        """Write a whole file into the staging area; on a disk with the mode of its folder (`staging_mode`)."""
+        self._store(url).write_staged(url, text)
+
+    def create(self, url: str, content: str | bytes, temporary: str) -> bool:
+        """Make a file that is not there yet; whether it was this call that made it.
+
+        :param temporary: another place in the same folder, for disks: a file that is linked from there is whole at once.
+        """
+        return self._store(url).create(url, content, temporary)
+
+    def write_in_place(self, url: str, content: str | bytes) -> None:
+        """Write a file where nobody reads it yet; its folder is made if need be."""
+        self._store(url).write_in_place(url, content)
+
+    def make_folder(self, url: str) -> None:
+        """Make a folder and those above it, although another landing removes one of them, which is empty, in that moment."""
+        self._store(url).make_folder(url)
+
+    def move(self, source: str, target: str) -> None:
+        """Rename a file, replacing what is there: in one step where the store can (disks, HDFS), by copying elsewhere."""
+        self._store(target).move(source, target)
+
+    def names(self, url: str) -> list[str]:
+        """Names of what a folder holds, sorted; none when there is no folder."""
+        return self._store(url).names(url)
+
+    def walk(self, url: str) -> Iterator[str]:
+        """Every file below a folder, as a path relative to it; what comes or goes meanwhile may be among them or not."""
+        return self._store(url).walk(url)
+
+    def remove(self, url: str) -> None:
+        """Delete a file, or a folder with all in it; nothing there is fine, and so is a twin that is quicker."""
+        self._store(url).remove(url)
+
+    def remove_if_empty(self, url: str) -> None:
+        """Delete a folder that holds nothing; a twin that puts something in meanwhile keeps it."""
+        self._store(url).remove_if_empty(url)
+
+    def _store(self, url: str) -> LocalFiles | HadoopFiles:
+        is_local = local_path(url) is not None and self._hadoop.is_local(url)
+        return self._local if is_local else self._hadoop

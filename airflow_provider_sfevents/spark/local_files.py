@@ -1,0 +1,178 @@
+"""Files on a disk of this machine: Python does in microseconds what takes several calls to Java."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import stat
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from airflow_provider_sfevents.exceptions import StagingError
+from airflow_provider_sfevents.spark.parquet_footers import Footer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+_MAKINGS = 5
+_LOCAL = re.compile(r"(?:file:(?://[^/]*)?)?(?P<path>/.*)", re.DOTALL)
+
+
+def local_path(url: str) -> Path | None:
+    """Path of a URL as Hadoop reads it, which decodes nothing; None: it names another store, or a relative path."""
+    found = _LOCAL.fullmatch(url)
+    return Path(found["path"]) if found else None
+
+
+class LocalFiles:
+    """Operations on local files, by URL (`files.Files`)."""
+
+    def exists(self, url: str) -> bool:
+        return _path(url).exists()
+
+    def footers(self, urls: Iterable[str], column: str = "") -> dict[str, Footer | None]:
+        """Read footers of Parquet files, as `files.Files.footers` does."""
+        return {url: _footer(url, column) for url in urls}
+
+    def read_bytes(self, url: str) -> bytes:
+        with _named(url):
+            return _path(url).read_bytes()
+
+    def write_staged(self, url: str, text: str) -> None:
+        """Write a whole file with the mode of its folder, without execution."""
+        temporary = f"{url}.{uuid4().hex}.tmp"
+        self.write_in_place(temporary, text)
+        with _named(temporary):
+            path = _path(temporary)
+            path.chmod(stat.S_IMODE(path.parent.stat().st_mode) & 0o666)
+        self.move(temporary, url)
+
+    def create(self, url: str, content: str | bytes, temporary: str) -> bool:
+        """Link a whole file to its name, which only one of two can do."""
+        path, made = _path(url), _path(temporary)
+        with _named(url):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self.write_in_place(temporary, content)
+            try:
+                path.hardlink_to(made)
+            except FileExistsError:
+                return False
+            finally:
+                made.unlink(missing_ok=True)
+        return True
+
+    def write_in_place(self, url: str, content: str | bytes) -> None:
+        with _named(url):
+            path = _path(url)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content.encode() if isinstance(content, str) else content)
+
+    def make_folder(self, url: str) -> None:
+        """Make a folder and those above it, of which another landing may remove one in that moment."""
+        with _named(url):
+            for tries_left in reversed(range(_MAKINGS)):
+                try:
+                    _path(url).mkdir(parents=True, exist_ok=True)
+                except FileNotFoundError:
+                    if not tries_left:
+                        raise
+                else:
+                    return
+
+    def move(self, source: str, target: str) -> None:
+        with _named(target):
+            _path(source).replace(_path(target))
+
+    def names(self, url: str) -> list[str]:
+        with _named(url):
+            try:
+                return sorted(one.name for one in _path(url).iterdir())
+            except FileNotFoundError:
+                return []
+
+    def walk(self, url: str) -> Iterator[str]:
+        with _named(url):
+            yield from _below(str(_path(url)), "")
+
+    def remove(self, url: str) -> None:
+        path = _path(url)
+        with _named(url):
+            try:
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink()
+            except OSError:
+                if path.exists():
+                    raise
+
+    def remove_if_empty(self, url: str) -> None:
+        with suppress(OSError):
+            _path(url).rmdir()
+
+
+def _path(url: str) -> Path:
+    path = local_path(url)
+    if path is None:
+        raise StagingError(f"{url} is not on a disk of this machine.")
+    return path
+
+
+def _below(folder: str, prefix: str) -> Iterator[str]:
+    try:
+        found = list(os.scandir(folder))
+    except FileNotFoundError:
+        return
+    for one in found:
+        name = f"{prefix}{one.name}"
+        if one.is_dir():
+            yield from _below(one.path, f"{name}/")
+        else:
+            yield name
+
+
+def _footer(url: str, column: str) -> Footer | None:
+    import pyarrow.parquet as pq
+
+    with _named(url):
+        try:
+            found = pq.read_metadata(str(_path(url)))
+        except FileNotFoundError:
+            return None
+        low, high = _range(found, column) if column else (None, None)
+        return Footer(rows=found.num_rows, low=low, high=high)
+
+
+def _range(metadata: Any, column: str) -> tuple[int | None, int | None]:
+    """Smallest and largest value of a column of integers, by the statistics of a footer."""
+    paths = [metadata.schema.column(at).path for at in range(metadata.num_columns)]
+    place = paths.index(column)
+    groups = (metadata.row_group(at).column(place) for at in range(metadata.num_row_groups))
+    known = [one.statistics for one in groups if one.is_stats_set and one.statistics.has_min_max]
+    if not known:
+        return None, None
+    return min(one.min_raw for one in known), max(one.max_raw for one in known)
+
+
+@contextmanager
+def _named(url: str) -> Iterator[None]:
+    """Report which file the operating system refused, in one line."""
+    from pyarrow import ArrowException
+
+    try:
+        yield
+    except (FileExistsError, NotADirectoryError) as error:
+        raise _refused(url, f"{error.filename} is not a directory") from error
+    except OSError as error:
+        raise _refused(url, error.strerror or str(error)) from error
+    except ArrowException as error:
+        raise _refused(url, " ".join(str(error).split())) from error
+
+
+def _refused(url: str, said: str) -> StagingError:
+    return StagingError(
+        f"{url}: {said}. The batch stays staged; once this is mended, run the task again."
+    )

@@ -1,0 +1,42 @@
+"""Work on several tables at once, by a bounded number of threads."""
+
+from __future__ import annotations
+
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextvars import copy_context
+from threading import Event
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+AT_ONCE = 8
+"""Tables that are worked on at once: Spark plans for one while its executors work for another."""
+
+
+def side_by_side(act: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+    """Act on each item, and return the results in the items' order.
+
+    After a failure no further item is begun; it is raised once those under way have ended.
+    """
+    wanted = list(items)
+    if len(wanted) < 2:
+        return [act(item) for item in wanted]
+    failed = Event()
+
+    def guarded(item: Item) -> Result:
+        if failed.is_set():
+            raise CancelledError
+        try:
+            return act(item)
+        except BaseException:
+            failed.set()
+            raise
+
+    with ThreadPoolExecutor(min(AT_ONCE, len(wanted))) as pool:
+        # Items are begun in their order, so the first error in it is never that of an item that was not begun.
+        futures = [pool.submit(copy_context().run, guarded, item) for item in wanted]
+        return [future.result() for future in futures]

@@ -1,0 +1,34 @@
+"""Columns in a wanted form, as SQL."""
+
+from __future__ import annotations
+
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from airflow_provider_sfevents.spark.tables.projection import taken
+
+PLACE = StructType([StructField("city", StringType()), StructField("zip", StringType())])
+
+
+def test_a_column_is_cast_to_the_wanted_type_under_the_wanted_name() -> None:
+    """The table's spelling may differ in case."""
+    there = StructField("BATCH_ORDINAL", StringType())
+    wanted = StructField("batch_ordinal", LongType())
+    assert taken(there, wanted) == "CAST(`BATCH_ORDINAL` AS bigint) AS `batch_ordinal`"
+
+
+def test_a_column_that_is_not_there_is_null() -> None:
+    """A struct that lacks a wanted member counts as not there, and so does a column that is no struct."""
+    wanted = StructField("place", PLACE)
+    null = "CAST(NULL AS struct<`city`: string, `zip`: string>) AS `place`"
+    lacking = StructType([StructField("city", StringType())])
+    found = [StructField("place", kind) for kind in (lacking, StringType())]
+    assert [taken(there, wanted) for there in (None, *found)] == [null] * 3
+
+
+def test_a_struct_is_put_together_from_its_wanted_members() -> None:
+    """A null struct stays null."""
+    more = StructType([*PLACE.fields, StructField("country", StringType())])
+    assert taken(StructField("place", more), StructField("place", PLACE)) == (
+        "CASE WHEN `place` IS NOT NULL THEN named_struct('city', CAST(`place`.`city` AS string), "
+        "'zip', CAST(`place`.`zip` AS string)) END AS `place`"
+    )

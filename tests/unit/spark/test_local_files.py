@@ -1,0 +1,90 @@
+"""Files on a disk of this machine, by URL."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from airflow_provider_sfevents.exceptions import StagingError
+from airflow_provider_sfevents.spark.local_files import LocalFiles, local_path
+from airflow_provider_sfevents.spark.parquet_footers import Footer
+
+FILES = LocalFiles()
+
+
+@pytest.mark.parametrize(
+    ("url", "path"),
+    [
+        ("/lake/a b#1", "/lake/a b#1"),
+        ("file:/lake/%2F?x", "/lake/%2F?x"),
+        ("file:///lake", "/lake"),
+        ("file://host/lake", "/lake"),
+        ("lake", None),
+        ("s3a://lake/x", None),
+        ("hdfs:///lake", None),
+    ],
+)
+def test_a_path_is_taken_as_it_stands_in_the_url(url: str, path: str | None) -> None:
+    """Hadoop decodes nothing in a URL, so neither does this."""
+    assert local_path(url) == (path and Path(path))
+
+
+def test_only_one_of_two_creates_a_file(tmp_path: Path) -> None:
+    """The second one changes nothing, and no temporary file is left."""
+    url = f"file://{tmp_path}/new/one.json"
+    created = [FILES.create(url, text, f"{tmp_path}/new/.tmp") for text in ("first", b"second")]
+    assert created == [True, False]
+    assert FILES.read_bytes(url) == b"first"
+    assert FILES.names(f"{tmp_path}/new") == ["one.json"]
+
+
+def test_a_move_replaces_a_file_and_fails_without_its_source(tmp_path: Path) -> None:
+    """An attempt whose folder was removed must not be able to move a file."""
+    source, target = f"{tmp_path}/a/source", f"{tmp_path}/target"
+    FILES.write_in_place(source, "new")
+    FILES.write_in_place(target, "old")
+    FILES.move(source, target)
+    assert FILES.read_bytes(target) == b"new"
+    with pytest.raises(StagingError, match="target: No such file"):
+        FILES.move(source, target)
+
+
+def test_only_an_empty_folder_is_removed_if_empty(tmp_path: Path) -> None:
+    """A file that is in the folder stays, and `remove` takes both."""
+    FILES.write_in_place(f"{tmp_path}/a/b", "")
+    FILES.remove_if_empty(f"{tmp_path}/a")
+    assert FILES.exists(f"{tmp_path}/a/b")
+    FILES.remove(f"{tmp_path}/a")
+    FILES.remove(f"{tmp_path}/a")
+    FILES.make_folder(f"{tmp_path}/c/d")
+    FILES.remove_if_empty(f"{tmp_path}/c/d")
+    assert FILES.names(str(tmp_path)) == ["c"]
+    assert FILES.names(f"{tmp_path}/c") == []
+
+
+def test_a_file_in_the_place_of_a_folder_is_named(tmp_path: Path) -> None:
+    """The message is one line with the path."""
+    FILES.write_in_place(f"{tmp_path}/a", "in the way")
+    for act in (FILES.make_folder, FILES.names):
+        with pytest.raises(StagingError, match=f"{tmp_path}/a.* is not a directory. The batch"):
+            act(f"{tmp_path}/a/b")
+
+
+def test_a_footer_tells_rows_and_the_range_of_a_column(tmp_path: Path) -> None:
+    """Microseconds of an instant are whole numbers; a missing file has no footer, and a damaged one is an error."""
+    moments = [datetime(1970, 1, 1, 0, 0, 0, n, tzinfo=UTC) for n in (5, 3)]
+    table = pa.table({"name": ["a", "b"], "at": pa.array(moments, pa.timestamp("us", tz="UTC"))})
+    there, missing = f"{tmp_path}/there.parquet", f"{tmp_path}/missing.parquet"
+    pq.write_table(table, there, row_group_size=1)
+    assert FILES.footers([there, missing], "at") == {
+        there: Footer(rows=2, low=3, high=5),
+        missing: None,
+    }
+    assert FILES.footers([there]) == {there: Footer(rows=2)}
+    FILES.write_in_place(missing, "damaged")
+    with pytest.raises(StagingError, match=f"{missing}: .*The batch stays staged"):
+        FILES.footers([missing])
