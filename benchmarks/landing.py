@@ -191,7 +191,7 @@ def _replay_id(ordinal: int, number: int) -> bytes:
 
 
 def settings(table_format: str) -> dict[str, str]:
-    """What both jobs run with."""
+    """Settings that both jobs run with."""
     found = {
         "spark.driver.memory": "2g",
         "spark.log.level": "ERROR",

@@ -91,7 +91,7 @@ def prepare(folder: Path, bus: Emulator) -> AirflowHome:
 
 
 def seconds(home: AirflowHome, dag: str, day: int) -> float:
-    """Time of a run, from the command's start to its end.
+    """Seconds of a run, from the command's start to its end.
 
     :raises SystemExit: the run failed.
     """

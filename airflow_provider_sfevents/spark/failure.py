@@ -1,4 +1,4 @@
-"""What went wrong in a Spark job, in one line for its log. No I/O, no Spark.
+"""Errors of a Spark job, in one line for its log. No I/O, no Spark.
 
 An error raised on an executor reaches the driver as text: the name of its class and its message at the end of a Python traceback,
 inside a Java one.
@@ -96,5 +96,5 @@ def _unreadable(url: str, why: str) -> str:
         return f"The file {url} went away while Spark was about to read it: another landing was at work. Run the task again."
     return (
         f"Spark could not read the file {url} ({why}); nothing was landed. In a table, where it is compared with what is to land, it is "
-        "damaged or of somebody else's making: move it away. In the staging area it is damaged. Then run the task again."
+        "damaged or was not made by a landing: move it away. In the staging area it is damaged. Then run the task again."
     )

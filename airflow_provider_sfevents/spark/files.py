@@ -69,7 +69,7 @@ class Files:
         return self._store(url).create(url, content, temporary)
 
     def write_in_place(self, url: str, content: str | bytes) -> None:
-        """Write a file where nobody reads it yet; its folder is made if need be."""
+        """Write a file that has no reader yet; its folder is made if need be."""
         self._store(url).write_in_place(url, content)
 
     def make_folder(self, url: str) -> None:

@@ -34,7 +34,7 @@ _TAKEN = (
     f"{_FS}.FileAlreadyExistsException",
     f"{_FS}.s3a.RemoteFileChangedException",
 )
-"""What a store raises where somebody was quicker; the last one is S3's answer to a condition."""
+"""Errors of a store if another writer was quicker; the last one is S3's answer to a condition."""
 
 
 class HadoopFiles:
@@ -126,7 +126,7 @@ class HadoopFiles:
         return fs.create(path, False)
 
     def write_in_place(self, url: str, content: str | bytes) -> None:
-        """Write a file where nobody reads it yet; its folder is made if need be."""
+        """Write a file that has no reader yet; its folder is made if need be."""
         with _named(url):
             path, fs = self._at(url)
             stream = fs.create(path, True)
@@ -191,7 +191,7 @@ class HadoopFiles:
         return copy
 
     def _listed(self, fs: Any, folder: Any) -> Any:
-        """What is in a folder; nothing when there is none, or none any more."""
+        """List a folder; nothing when there is none, or none any more."""
         from py4j.protocol import Py4JJavaError
 
         try:
@@ -212,7 +212,7 @@ class HadoopFiles:
     def remove_if_empty(self, url: str) -> None:
         """Delete a folder that holds nothing; a twin that puts something in meanwhile keeps it."""
         if not self.names(url):
-            # What fails here is the other's being quicker, and a folder that stays though it is empty harms nobody.
+            # Another writer was quicker; and an empty folder that stays does no harm.
             with suppress(StagingError):
                 self._delete(url, recursive=False)
 
@@ -232,14 +232,14 @@ class HadoopFiles:
         return path, self._stores[store][0]
 
     def is_local(self, url: str) -> bool:
-        """Whether the store of a URL is a disk of this machine."""
+        """Tell whether the store of a URL is a disk of this machine."""
         store = _store_of(url)
         if store not in self._stores:
             self._at(url)
         return self._stores[store][1]
 
     def _java(self, name: str) -> Any:
-        """What Java has under a full name. Looked up once: py4j asks Java for each part of it, which adds up to seconds."""
+        """Look up a full name in Java, once: py4j asks Java for each part of it, which adds up to seconds."""
         if name not in self._known:
             self._known[name] = reduce(getattr, name.split("."), self._jvm)
         return self._known[name]

@@ -28,7 +28,7 @@ _UNSEEN = re.compile(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit code 0 when the answer is written, be it that the file cannot be read."""
+    """Exit code 0 when the answer is written, also if the file cannot be read."""
     return run_job("The staging area was not tried", lambda: _probing(arguments))
 
 

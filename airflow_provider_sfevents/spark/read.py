@@ -116,7 +116,7 @@ def read_table(
     :param root: what was given to the landing as its table: a URL, or a namespace's name.
     :param landed_only: leave out a batch whose landing is not complete: of which parts may already be visible (Parquet), or which is in
         some of its tables only (Delta, Iceberg).
-    :param table_format: default: what lies below the root; by name it has to be given.
+    :param table_format: default: the one that is found below the root; by name it has to be given.
     :raises ConfigurationError: there is no such table.
     """
     tables = _opened(spark, root, event_type, table_format)

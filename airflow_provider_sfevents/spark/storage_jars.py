@@ -1,4 +1,4 @@
-"""Which jar a kind of address needs, for where Spark says that it knows none. No I/O, no Spark."""
+"""Jars that kinds of addresses need, for messages if Spark has none. No I/O, no Spark."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def _with_jars(jars: Jars) -> dict[str, str]:
     try:
         paths = [*jars.delta, *jars.iceberg]
     except NoJars:
-        return {}  # whoever needs them asks for them, and is skipped
+        return {}  # a test that needs them asks for them, and is skipped
     return {"spark.jars": ",".join(map(str, paths)), EXTENSIONS: delta.EXTENSION}
 
 
@@ -327,7 +327,7 @@ class Lake:
         }
 
     def rows(self, table: str, columns: str = "*") -> list[tuple[Any, ...]]:
-        """What DuckDB finds in a table, in the batches' order."""
+        """Read a table by DuckDB, in the batches' order."""
         import duckdb
 
         with duckdb.connect() as connection:

@@ -1,4 +1,4 @@
-"""Delta and Iceberg tables for tests: somewhere on this disk, by path or by name, and what anybody finds in them who reads tables."""
+"""Delta and Iceberg tables for tests: somewhere on this disk, by path or by name, as a reader of tables finds them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def land_watched(spark: Any, options: LandingOptions, on_step: OnStep) -> Receip
 
 @dataclass
 class Tables:
-    """Tables of a format somewhere, as anybody sees them who reads tables.
+    """Tables of a format somewhere, as a reader of tables sees them.
 
     :param folder: where the record of columns is.
     """
@@ -56,7 +56,7 @@ class Tables:
         return self.rows(name, "batch_id", "batch_ordinal")
 
     def sql(self, statement: str, name: str = "Order__e") -> Any:
-        """Do as somebody else would to a table, which is `{}` in the statement."""
+        """Run a statement of another program on a table, which is `{}` in it."""
         session, identifier = self.opened(name)
         return session.sql(statement.format(identifier))
 
@@ -68,7 +68,7 @@ class Tables:
         return session, dialect.identifier(name)
 
     def commits(self, name: str = "Order__e") -> int:
-        """How often rows of the table were changed."""
+        """Number of commits that changed rows of the table."""
         if self.table_format == "iceberg":
             return int(self.sql("select * from {}.snapshots", name).count())
         history = self.sql("describe history {}", name)

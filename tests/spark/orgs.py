@@ -1,4 +1,4 @@
-"""Change events of a small org, staged as the fetch stages them; and the tables that come of them, as anybody sees them."""
+"""Change events of a small org, staged as the fetch stages them; and the tables that come of them."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ class CurrentState:
         return f"{self.root} log" if "/" in self.root else f"{self.root}_log"
 
     def rows(self, table: str, *columns: str) -> list[dict[str, Any]]:
-        """What a table holds; no row where there is none."""
+        """Read the rows of a table; none where there is no table."""
         state = open_state(self.spark, self.root, self.table_format)
         found = collected(state.rows(table, "none_there int"))
         if columns:
@@ -206,7 +206,7 @@ class Killed(Exception):  # noqa: N818 - what happened
 
 
 def killing(table: str) -> OnStep:
-    """What kills a job right after its commit of a table (`tables.APPLY_ORDER`)."""
+    """Kill a job right after its commit of a table (`tables.APPLY_ORDER`)."""
 
     def step(name: str, about: str) -> None:
         if name == steps.APPLY_COMMITTED and about.split(maxsplit=1)[0] == table:

@@ -44,7 +44,7 @@ def land_in(spark: Any, lake: Lake) -> Land:
 
 
 def ids(lake: Lake, table: str = "Order__e") -> list[tuple[str, str]]:
-    """Which event lies in the table by which batch."""
+    """Ids of the events in the table, with their batches."""
     return [(row[0], row[1]) for row in lake.rows(table, "event_id, batch_id")]
 
 
@@ -242,7 +242,7 @@ def test_files_that_come_between_comparison_and_publishing_are_noticed(
 
 
 class Killed(BaseException):
-    """Not an Exception: whoever is killed does not clean up."""
+    """Not an Exception: a process that is killed does not clean up."""
 
 
 @pytest.mark.full

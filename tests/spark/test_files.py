@@ -47,7 +47,7 @@ def test_a_folder_that_another_fills_in_that_moment_stays(spark: Any, tmp_path: 
 def test_a_receipt_is_as_closed_as_its_folder(
     spark: Any, tmp_path: Path, folder: int, file: int
 ) -> None:
-    """What Spark writes into the staging area follows `staging_mode`, also when it is replaced."""
+    """A file that Spark writes into the staging area follows `staging_mode`, also when it is replaced."""
     tmp_path.chmod(folder)
     place = tmp_path / "landed.json"
     for text in ("one", "two"):

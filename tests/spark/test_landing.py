@@ -181,7 +181,7 @@ def test_too_many_bad_events_land_nothing(
 def test_a_limit_lets_a_whole_batch_go_to_quarantine(
     spark: Any, staging: Staging, lake: Lake
 ) -> None:
-    """Whoever says how many may go means it."""
+    """A limit that is given counts, even if it is the whole batch."""
     receipt = land_in(spark, lake, staging.write([("order", b"")]), max_quarantined=1)
 
     assert (receipt.tables, receipt.quarantined) == ({}, 1)

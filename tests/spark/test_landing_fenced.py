@@ -35,7 +35,7 @@ NEWER = "2026-11-02T06:40:00.5+00:00"
 
 
 class Killed(BaseException):
-    """Not an Exception: whoever is killed does not clean up."""
+    """Not an Exception: a process that is killed does not clean up."""
 
 
 @dataclass
@@ -96,7 +96,7 @@ def fail() -> None:
 
 
 def receipt_beside(order: LandingOptions) -> Receipt:
-    """What the worker will read."""
+    """Read the receipt as the worker does."""
     path = Path(order.manifest_url).parent / layout.RECEIPT
     return Receipt.from_json(path.read_text(), str(path))
 

@@ -48,7 +48,7 @@ WHOLE = [
 
 
 class Killed(BaseException):
-    """Not an Exception: whoever is killed does not clean up."""
+    """Not an Exception: a process that is killed does not clean up."""
 
 
 @pytest.fixture
@@ -185,7 +185,7 @@ def test_a_twin_that_lands_the_whole_batch_in_between(
 
 
 def test_twins_at_the_same_time(spark: Any, order: LandingOptions, lake: Lake) -> None:
-    """Both write, then both publish at once; whoever comes second gives way or does the same again."""
+    """Both write, then both publish at once; the second one gives way or does the same again."""
     both_written = threading.Barrier(2)
     failures: list[BaseException] = []
 

@@ -21,7 +21,7 @@ pytestmark = [
 
 @pytest.fixture
 def job(repository: Path) -> dict[str, Any]:
-    """What the file defines, as a user copies it."""
+    """Names that the file defines, as a user copies it."""
     return runpy.run_path(str(repository / "dags/jobs/sized_orders.py"))
 
 

@@ -118,7 +118,7 @@ def test_a_copy_of_an_event_in_quarantine_lands_where_it_decodes_first(
 def test_a_batch_whose_schemas_are_all_unknown_stays_staged(
     spark: Any, staging: Staging, lake: Lake
 ) -> None:
-    """The message has the reason; whoever allows it gets all of it in quarantine."""
+    """The message has the reason; a limit that allows it puts all of it in quarantine."""
     manifest = staging.write([newer(staging, "a"), newer(staging, "b")])
     (staging.batch / layout.unknown_schema_name("new")).write_text(REASON)
 

@@ -1,4 +1,4 @@
-"""What a store that refuses makes of a landing: one line, and nothing half visible."""
+"""Landings into a store that refuses: one line, and nothing half visible."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_file_where_a_folder_must_be(spark: Any, staging: Staging, lake: Lake,
 def test_a_file_in_the_table_that_cannot_be_compared_is_named(
     spark: Any, staging: Staging, lake: Lake
 ) -> None:
-    """Nobody can say whether what it holds is what is to land; so nothing lands."""
+    """Its events cannot be compared with those that are to land, so nothing lands."""
     foreign = "Order__e/event_date=2026-10-31/half.parquet"
     (lake.root / foreign).parent.mkdir(parents=True)
     (lake.root / foreign).write_bytes(b"PAR1")

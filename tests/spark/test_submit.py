@@ -79,7 +79,7 @@ def said(done: subprocess.CompletedProcess[str]) -> list[str]:
 
 @pytest.fixture
 def job(tmp_path: Path) -> Path:
-    """A copy of the job, so that nothing of the project lies beside it."""
+    """A copy of the job, so that nothing of the project is beside it."""
     copy = tmp_path / "cluster" / "land.py"
     copy.parent.mkdir()
     copy.write_bytes(packaging.application().read_bytes())

@@ -76,7 +76,7 @@ def test_each_landing_is_one_commit_for_each_table(anywhere: Tables, staging: St
 def test_landing_another_form_replaces_exactly_the_batchs_rows(
     tables: Tables, staging: Staging
 ) -> None:
-    """What the batch has no more goes, from its tables and from others, on old dates and on new ones; other batches stay."""
+    """Rows that the batch has no more go, from its tables and from others, on old dates and on new ones; other batches stay."""
     alert = staging.event("alert", CreatedDate=0, CreatedById="005A", At__c=1)
     tables.land(staging.write([staging.order(7)], sequence=11))
     first = [*(staging.order(n, day=n) for n in range(4)), alert, ("order", b"")]
@@ -164,7 +164,7 @@ def test_tables_are_partitioned_as_asked(
     partition_by: str,
     expected: list[str],
 ) -> None:
-    """When they are made; later landings take a table as it is."""
+    """The option counts when a table is made; later landings take a table as it is."""
     or_skip(lambda: jars.delta if table_format == "delta" else jars.iceberg)
     tables = Tables(spark, str(tmp_path / "lake"), table_format, tmp_path / "lake")
     tables.land(

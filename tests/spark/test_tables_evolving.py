@@ -79,7 +79,7 @@ def said(tables: Tables, batch_id: str) -> list[tuple[str, str]]:
 
 
 def test_a_table_lives_through_all_that_a_schema_does(any_tables: Tables, staging: Staging) -> None:
-    """Two versions in one batch, then others: columns are added and never dropped, each with one type for ever, and the log has it all."""
+    """Two versions in one batch, then others: columns are added and never dropped, each keeps its type, and the log has it all."""
     tables, at = any_tables, FIRST_DAY_MS
     old = staging.event(
         "v1",

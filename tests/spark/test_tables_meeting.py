@@ -32,7 +32,7 @@ NEWER = "2026-11-02T06:40:00.5+00:00"
 
 
 class Killed(BaseException):
-    """Not an Exception: whoever is killed does not clean up."""
+    """Not an Exception: a process that is killed does not clean up."""
 
 
 def kill() -> None:
@@ -87,7 +87,7 @@ def test_readers_of_landed_batches_see_no_part_of_a_killed_one(
 def test_twins_that_commit_at_the_same_time_leave_every_row_once(
     tables: Tables, staging: Staging
 ) -> None:
-    """Both are ready to commit a first landing before either does; whoever comes second sees it, looks again, and does the same again."""
+    """Both are ready to commit a first landing before either does; the second one meets a conflict, looks again, and does the same again."""
     manifest = staging.write([staging.order(n, day=n % 2) for n in range(50)], per_part=20)
     both_ready = threading.Barrier(2)
     failures: list[BaseException] = []

@@ -103,7 +103,7 @@ def test_many_small_files_become_few_with_the_same_rows(tables: Tables, staging:
 
 
 def test_files_that_no_kept_version_needs_are_removed(tables: Tables, staging: Staging) -> None:
-    """What compaction has replaced stays as long as a reader may still use it, and goes when it is old; files of dead tasks, too."""
+    """Files that compaction has replaced stay as long as a reader may use them, and go when they are old, as do files of dead tasks."""
     land(tables, staging, 1, 2)
     upkeep(tables)
     before = tables.rows("Order__e", *COLUMNS)
@@ -157,7 +157,7 @@ def test_a_root_without_tables_is_refused(tables: Tables) -> None:
 def test_current_state_is_the_same_after_upkeep(
     table_format: str, spark: Any, staging: Staging, tmp_path: Path
 ) -> None:
-    """Its tables are compacted, an apply goes on after it, and a tombstone stays where the entity was never read in full."""
+    """Its tables are compacted, the next batch is applied after it, and a tombstone stays where the entity was never read in full."""
     root = tmp_path / "records"
     state = CurrentState(spark, str(root), table_format, staging)
     created = [

@@ -137,7 +137,7 @@ def test_the_next_upkeep_completes_one_that_was_killed(tables: Tables, staging: 
 
 
 def test_batches_land_at_every_step_of_upkeep(tables: Tables, staging: Staging) -> None:
-    """A new batch lands, and an old one lands again, right before each statement of upkeep, which is killed after it or goes on."""
+    """A new batch lands, and an old one lands again, right before each statement of upkeep, which is killed after it or continues."""
     first = batch(staging, 1)
     tables.land(first)
     for number, (step, is_killed) in enumerate(DISTURBED, 1):
@@ -161,7 +161,7 @@ def test_batches_land_at_every_step_of_upkeep(tables: Tables, staging: Staging) 
 
 
 def test_upkeep_is_killed_at_every_step_of_a_landing(tables: Tables, staging: Staging) -> None:
-    """Each landing, be it killed, too, and landed again, leaves every row once."""
+    """A landing that is killed as well, and landed again, leaves every row once."""
     tables.land(batch(staging, 1))
     deaths = cycle((1, 2))
     for sequence, step in enumerate(LANDING_STEPS, 2):

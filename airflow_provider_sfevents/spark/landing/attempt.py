@@ -109,7 +109,7 @@ class LandingAttempt:
         if self._fence.is_other_form(landed):
             logger.warning(
                 "Batch %s has landed already in another form, staged at %s and ending at %s; this one, staged at %s, changes nothing and "
-                "its receipt says what has landed. What lies beyond that belongs to the next batch.",
+                "its receipt says what has landed. What comes after that belongs to the next batch.",
                 self._batch_id,
                 landed.staged_at.isoformat(),
                 landed.end,
@@ -123,7 +123,7 @@ class LandingAttempt:
         return landed
 
     def _make_folder(self) -> None:
-        """Make the attempt's folder, and remember who was there: whoever is may leave files in the tables, and be gone later."""
+        """Make the attempt's folder, and remember whether others were there: they may leave files in the tables and be gone later."""
         steps.reached(steps.LANDING_FOLDER, self._batch_id)
         self._left_overs = self._files.exists(self._fence.attempts)
         self._files.make_folder(self._fence.folder)
@@ -254,7 +254,7 @@ class LandingAttempt:
     def _clean_up(self) -> None:
         """Leave nothing behind; where that may be files in the tables, word of them.
 
-        Whoever has cleared this attempt's folder away looks for them already, and so does every landing of a batch that has landed.
+        An attempt that has cleared this attempt's folder away looks for them already, and so does every landing of a batch that has landed.
         """
         unsaid = self._left_overs and self._files.exists(self._fence.folder)
         if unsaid and self._fence.landed() is None:

@@ -50,7 +50,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableComparison:
-    """What was written for a table, and what stands there that may be the same.
+    """Rows that were written for a table, and rows that stand there and may be the same.
 
     :param own: rows of the table itself; None: there are none.
     :param others: rows of other tables.

@@ -1,4 +1,4 @@
-"""Which events of a batch have landed before: no event is to be in a table twice, whichever batch brought it.
+"""Events of a batch that have landed before: no event is to be in a table twice, whichever batch brought it.
 
 An event is known by its id; a change event also by what it says of itself: entity, transaction, number in it, kind of change, records.
 (The kind belongs to it: the overflow event of an entity may bear the number of its last normal event.) Two events are one where either is
@@ -84,7 +84,7 @@ Compared = dict[tuple[str, Source], Standing]
 
 
 def sources(plan: SchemaPlan, table: str, topic: str) -> tuple[Source, ...]:
-    """Where events may stand already that a batch is about to land in this table."""
+    """Name the tables in which events may stand already that a batch is about to land in this one."""
     kinds = {kind.name: kind for kind in plan.types}
     if table != file_moves.QUARANTINE:
         return (_source(kinds[table]),)

@@ -1,4 +1,4 @@
-"""Which form of a batch may be published: the one that has landed; while none has, the one with the newest manifest.
+"""The form of a batch that may be published: the one that has landed; while none has, the one with the newest manifest.
 
 A batch gets a second manifest when its staging area is lost, or when a retry runs on a worker with another file system. A Spark
 job may still be at work on the first one, and wake up at any time. An attempt's folder is therefore named after the time of its
@@ -12,7 +12,7 @@ manifest, and the rules are:
    the tables after its last one. The ledger's row that says "landed" is renamed out of the attempt's folder (Parquet), or written by
    a MERGE that fails once a newer form has claimed the batch, which it does when it removes the folders (`tables.merged_ledger`).
 4. An attempt that fails, or gives way, and may have left files in the tables leaves the folder `left-overs` in its own one's place:
-   whoever comes next looks for them, too.
+   the next attempt looks for them, too.
 
 So whatever an outdated attempt moves, it moves before rule 3 removes its folder, and then it is found; or it cannot move it any
 more; or it wrote its folder anew, and then rule 2 stops it. And it says that it has landed before its folder is removed, and then
@@ -133,7 +133,7 @@ class Fence:
         return self.view().row
 
     def view(self) -> LedgerView:
-        """What the ledger says of this batch; it is read anew if the ledger has changed."""
+        """Read what the ledger says of this batch, anew if the ledger has changed."""
         version = self._ledger.version()
         if version != self._seen[0]:
             self._seen = version, self._ledger.view(self._batch.manifest.batch_id)

@@ -1,4 +1,4 @@
-"""What an attempt writes into its own folder before anything is published: tables, quarantine, and how many rows each has.
+"""Files that an attempt writes into its own folder before anything is published, and their rows' numbers.
 
 What was written is counted by split, the staged files that one task reads. Where rows are lacking, and only
 there, the split is read once more, for the quarantine.

@@ -33,7 +33,7 @@ _PLAIN: Mapping[str, Kind] = {
 
 
 def found_in(tables: Tables, event_type: str) -> Recorded:
-    """What an event type's table has; nothing where there is none, or none that a landing made."""
+    """Find the columns of an event type's table; none if no landing has made one."""
     schema = tables.schema(event_type)
     if schema is None or not _OURS.issubset(schema.names):
         return Recorded()
@@ -42,7 +42,7 @@ def found_in(tables: Tables, event_type: str) -> Recorded:
 
 
 def field_type(kind: DataType) -> FieldType | None:
-    """None for types that no landing makes: such a column is somebody's own, and stays null."""
+    """Find the type of a column; None for types that no landing makes: such a column is a user's own, and stays null."""
     from pyspark.sql.types import ArrayType, DecimalType, MapType, StructType
 
     if isinstance(kind, DecimalType):

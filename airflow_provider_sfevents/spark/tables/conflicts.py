@@ -54,12 +54,12 @@ def retry_conflicts(act: Callable[[], T], gave_up: str) -> T:
 
 
 def is_conflict(error: BaseException) -> bool:
-    """Whether a commit failed because another one came first, so that looking again is all it takes."""
+    """Tell whether a commit failed because another one came first, so that it can be tried again."""
     return bool(_CONFLICT.search(java_text(error)))
 
 
 def java_text(error: BaseException) -> str:
-    """What an error says, and what Java says that caused it."""
+    """Text of an error and of its causes in Java."""
     said = [str(error)]
     cause = getattr(error, "_origin", None) or getattr(error, "java_exception", None)
     for _ in range(_MOST_CAUSES):

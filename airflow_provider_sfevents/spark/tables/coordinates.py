@@ -1,4 +1,4 @@
-"""Where the jars of the table formats are to be had: Maven coordinates, for messages, documentation and tests.
+"""Maven coordinates of the jars of the table formats, for messages, documentation and tests.
 
 They are of the line of the Spark that is locked, 4.1, for which all formats have builds.
 """

@@ -31,7 +31,7 @@ EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 
 _SETTINGS = {
-    # What is merged are files that nobody changes; making a copy of them first costs as much as the merge.
+    # The source is files that do not change; a copy of them costs as much as the merge.
     "spark.databricks.delta.merge.materializeSource": "none",
 }
 _FEW_PARTITIONS = {"spark.databricks.delta.snapshotPartitions": "2"}
@@ -40,7 +40,7 @@ PARTITIONS = {naming.EVENT_DATE: "event_date", naming.NOT_PARTITIONED: ""}
 
 
 def from_the_start(configured: Mapping[str, str]) -> dict[str, str]:
-    """What Spark has to be started with: it takes extensions only then.
+    """Settings that Spark has to be started with: it takes extensions only then.
 
     :param configured: by the user; other extensions stay, and so does another catalog in the place of Spark's own.
     """
@@ -52,7 +52,7 @@ def from_the_start(configured: Mapping[str, str]) -> dict[str, str]:
 
 
 def settings(catalog: str, master: str, configured: str) -> Mapping[str, str]:
-    """What a session needs.
+    """Settings that a session needs.
 
     :param catalog: the one that the tables are in; for tables by path Spark's own.
     :param configured: the class that the user has set for it; it stays.

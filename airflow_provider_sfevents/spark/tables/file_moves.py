@@ -1,4 +1,4 @@
-"""How a batch's files get from the folder they were written in to the tables. The plan is pure; `publish` acts on it.
+"""Moves of a batch's files from the folder they were written in to the tables. The plan is pure; `publish` acts on it.
 
 A landed file is named after its batch and the staged files its rows come from (`splits`), never after how Spark divides the work:
 `<root>/<event type>/event_date=2026-11-01/<batch id>-00003.parquet`. Two landings of a batch therefore replace each other's files
@@ -70,7 +70,7 @@ class Mark:
 
 
 class FileMoves(Protocol):
-    """What publishing asks of a file system; `files.Files` has it."""
+    """Operations that publishing asks of a file system; `files.Files` has them."""
 
     def make_folder(self, url: str) -> None: ...
 
@@ -88,7 +88,7 @@ def file_name(batch_id: str, split: int) -> str:
 
 
 def split_of(written: str) -> int:
-    """Which split of the batch the rows of a written file are of."""
+    """Number of the split that the rows of a written file are of."""
     return int(_parsed(written)["split"])
 
 
@@ -109,12 +109,12 @@ def dates_of(written: Iterable[str]) -> dict[str, list[str]]:
 
 
 def names_of(batch_id: str) -> re.Pattern[str]:
-    """What the files of a batch are called."""
+    """Pattern of the names of a batch's files."""
     return re.compile(rf"(?:.*/)?{re.escape(batch_id)}-\d{{5,}}\.parquet")
 
 
 def plan_moves(written: Iterable[str], batch_id: str) -> tuple[Move, ...]:
-    """Where each written file goes.
+    """Plan the place of each written file.
 
     :param written: paths below the attempt's folder: `<table>/event_date=<date>/staged_split=<n>/<any name>.parquet`.
     :raises StagingError: two files would get one name, so that one's rows would be lost.
@@ -169,7 +169,7 @@ def publish(
     :raises StagingError: one of the other writers' files has changed meanwhile.
     """
     moves = tuple(moves)
-    # All folders before the first move: whoever may not make them should find out while nothing can be seen.
+    # All folders before the first move: a landing that may not make them finds out while nothing can be seen.
     targets = [mark.target, *(move.target for move in moves)]
     for folder in sorted({target.rpartition("/")[0] for target in targets}):
         files.make_folder(f"{root}/{folder}")

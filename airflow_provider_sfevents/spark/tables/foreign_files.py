@@ -69,7 +69,7 @@ def folders_in_doubt(
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What a file holds: rows in all, and rows of the batch."""
+    """Numbers of a file: rows in all, and rows of the batch."""
 
     rows: int
     own: int

@@ -1,7 +1,7 @@
 """Iceberg: by path, in a hadoop catalog whose warehouse is the folder above the root, or by name in whatever catalog.
 
 A MERGE at serializable isolation has read what its condition says, so that one of two at once fails; two appends would both succeed.
-The isolation is a property of the table, and tables are made with it; one that somebody has set otherwise is refused.
+The isolation is a property of the table, and tables are made with it; a table with another isolation is refused.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a landing asks of a table format."""
+"""Interface between a landing and a table format."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ has come meanwhile."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """What an attempt has written, on its way into the tables.
+    """Files that an attempt has written, on their way into the tables.
 
-    :param folder: URL of the attempt's own, in which everything lies as Parquet: `<table>/event_date=<date>/staged_split=<n>/`.
+    :param folder: URL of the attempt's own, with Parquet files: `<table>/event_date=<date>/staged_split=<n>/`.
     :param written: rows by file, relative to the folder.
     :param schemas: columns of what was written, by table.
     :param landed: the ledger's row; its revision counts from the row that is there.
@@ -46,7 +46,7 @@ class Attempt:
 
 
 class Dialect(Protocol):
-    """What the formats differ in.
+    """Differences between the formats with commits.
 
     :param using: the format's name in SQL.
     :param layout: clause with which tables are made, that says how they are cut; empty for none.
@@ -120,11 +120,11 @@ class Tables(Protocol):
 
     @property
     def ledger(self) -> Ledger:
-        """What has landed in the tables."""
+        """Ledger of the batches in the tables."""
         ...
 
     def label(self, table: str) -> str:
-        """What a table is called in receipts and messages."""
+        """Name of a table in receipts and messages."""
         ...
 
     def schema(self, table: str) -> StructType | None:
@@ -159,7 +159,7 @@ class Tables(Protocol):
     def ensure_holds(self, landed: LedgerRow) -> None:
         """Make sure that the tables hold what the ledger says.
 
-        :raises NotLandedError: they do not; somebody has changed them.
+        :raises NotLandedError: they do not; they were changed.
         """
         ...
 

@@ -218,7 +218,7 @@ class LedgerRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerView:
-    """What the ledger says that concerns one batch.
+    """Rows of the ledger that concern one batch.
 
     :param row: None: the batch has not landed.
     :param claimed_by: creation time of the manifest whose landing has claimed the batch (`tables.merged_ledger`); None: no claim.

@@ -1,8 +1,8 @@
-"""What Delta and Iceberg have in common: a batch gets into a table by one MERGE, which is one commit.
+"""Tables of Delta and Iceberg: a batch gets into a table by one MERGE, which is one commit.
 
 Everything is written as Parquet into the attempt's folder first, counted and compared there, as for Parquet tables; each table's
-MERGE then reads its rows from that folder. That is what fences attempts at other forms of the batch (`fence`): whoever takes the
-folder away makes the MERGE fail that has not read it yet. One that has read it, and commits after another landing of the batch did,
+MERGE then reads its rows from that folder. That is what fences attempts at other forms of the batch (`fence`): to take the
+folder away makes a MERGE fail that has not read it yet. One that has read it, and commits after another landing of the batch did,
 meets a conflict, since it has said what it has read, and looks again. What neither stops (an older form, about to commit rows to a table
 in which the newer form has none) is looked for after the last commit, and by its own landing too.
 
@@ -65,7 +65,7 @@ class MergedTables:
         return self._rows(table).schema if self._dialect.exists(table) else None
 
     def standing(self, table: str, dates: Iterable[str], batch_id: str) -> Standing:  # noqa: ARG002
-        """The table's version, whatever the dates; nothing where the table is somebody else's, which is refused before it gets a row."""
+        """The table's version, whatever the dates; nothing where no landing made the table, which is refused before it gets a row."""
         if not self._dialect.exists(table) or not self._is_ours(table):
             return {}
         return {table: frozenset({self._dialect.version(table)})}
@@ -294,7 +294,7 @@ class MergedTables:
         expected: Mapping[str, int],
         dates: Mapping[str, Collection[str] | None],
     ) -> str:
-        """What is wrong with the rows that are there of a batch; empty where all is right.
+        """Describe a wrong number of rows of a batch; empty where all is right.
 
         :param dates: by table, on which they are counted; None: on all.
         """

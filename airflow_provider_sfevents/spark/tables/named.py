@@ -118,7 +118,7 @@ class Named:
         return self.using == naming.ICEBERG
 
     def _is_ours(self, table: str) -> bool:
-        """Whether it is a table of this format: a catalog may hold several."""
+        """Tell whether it is a table of this format: a catalog may hold several."""
         rows = self._spark.sql(f"DESCRIBE TABLE EXTENDED {self.identifier(table)}").collect()
         said = {str(row[0]): str(row[1]) for row in rows}
         return said.get("Provider", "").lower() == self.using

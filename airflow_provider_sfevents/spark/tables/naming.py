@@ -1,4 +1,4 @@
-"""Where tables are and how they are cut: what the user may say, and what it means. No I/O, no Spark; asked when a DAG is parsed, too.
+"""Names and places of tables, and their partitions, from what a user gives. No I/O, no Spark; used when a DAG is parsed, too.
 
 `table` is a URL (the tables are folders below it) or the name of a namespace in a catalog (the tables are in it). The rule: what holds
 a `/` is a URL. What holds none is a name for Delta and Iceberg; Parquet tables are in no catalog, so for them it is a folder.
@@ -89,12 +89,12 @@ def check_tables(table: str, table_format: str, partition_by: str) -> None:
 
 
 def looks_named(table: str) -> bool:
-    """Whether it can hardly be meant as a folder."""
+    """Tell whether a text can hardly be meant as a folder."""
     return "." in table and bool(_NAME.fullmatch(table))
 
 
 def commits_safely(root: str, table_format: str) -> bool:
-    """Whether two landings at once see each other: a commit is a rename that fails where another one came first."""
+    """Tell whether two landings at once see each other: a commit is a rename that fails where another one came first."""
     return table_format == PARQUET or renames_in_one_step(root)
 
 

@@ -132,7 +132,7 @@ def open_format(
 
 
 def _side_folder(place: Place, dialect: DeltaByPath | Named) -> str:
-    """Where attempts and columns' types go: all landings in one place have to agree about it."""
+    """Folder of attempts and columns' types, about which all landings in one place have to agree."""
     if isinstance(place, naming.Folder):
         return place.root
     folder = dialect.location() if isinstance(dialect, Named) else ""

@@ -93,7 +93,7 @@ def create(
 
 
 def add_columns(target: str, had: StructType, wanted: StructType) -> str:
-    """What a table lacks, in one statement; empty where it lacks nothing.
+    """Add the columns that a table lacks, in one statement; empty where it lacks nothing.
 
     :raises ConfigurationError: a column is there with another type.
     """
@@ -143,5 +143,5 @@ def _lacking(
     elif had != wanted:
         raise ConfigurationError(
             f"Column {'.'.join(path)} of the table {target} is {had.simpleString()}, and the batch has {wanted.simpleString()}; nothing was "
-            "landed in it. Somebody has changed the table: change the column back, or land in another table."
+            "landed in it. The table was changed: change the column back, or land in another table."
         )

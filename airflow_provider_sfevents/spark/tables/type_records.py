@@ -27,7 +27,7 @@ class ColumnsMoved(Exception):  # noqa: N818 - what happened; the batch is plann
 
 
 class TypeRecords:
-    """What was recorded when it was first asked for.
+    """Types of columns, as they were recorded when they were first asked for.
 
     :param root: of the tables.
     :param unrecorded: the columns of a table that nothing is recorded of, by the event type's name.

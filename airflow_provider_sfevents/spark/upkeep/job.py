@@ -115,7 +115,7 @@ def _one(
 def _is_ours(
     session: SparkSession, tables: DeltaByPath | Named, name: str, *, is_state: bool
 ) -> bool:
-    """Whether a landing or an apply made the table; a namespace may hold others, which are left alone."""
+    """Tell whether a landing or an apply made the table; a namespace may hold others, which are left alone."""
     columns = set(session.table(tables.identifier(name)).columns)
     if not is_state:
         wanted = set(ledger.COLUMNS) if name == ledger.TABLE else _EVENT_COLUMNS

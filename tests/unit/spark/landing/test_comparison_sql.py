@@ -13,7 +13,7 @@ OURS = Rows(view="ours", natural=False)
 
 
 def test_a_table_without_rows_elsewhere_is_compared_with_itself() -> None:
-    """What was written is selected for repetitions within the batch, and no other view is read."""
+    """Rows that were written are selected for repetitions within the batch, and no other view is read."""
     query = comparison(
         [TableComparison(table="Order__e", written=OURS, own=None, others=[])], "00D", "/t", "e-1"
     )

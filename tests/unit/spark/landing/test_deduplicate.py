@@ -1,4 +1,4 @@
-"""What is compared with what, and which of several events stays."""
+"""Comparison of events with those that have landed, and the one of several that stays."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_events_without_a_time_are_compared_over_as_long_as_the_bus_keeps_them()
     ids=["whole", "members missing", "of another type"],
 )
 def test_change_events_have_an_identity_beside_their_id(of: dict[str, Any], natural: bool) -> None:
-    """Where their header has what makes one up."""
+    """A change event has one if its header has all the members that make one up."""
     name = "AccountChangeEvent"
 
     found = sources(plan(name, {"ChangeEventHeader": of}), name, f"/data/{name}")
@@ -122,7 +122,7 @@ def test_an_event_of_two_identities_is_known_by_either() -> None:
 
 
 def test_of_many_events_only_those_in_doubt_are_looked_at() -> None:
-    """Whose identity is known, or comes several times; nearly always there are none."""
+    """Only events whose identity is known or comes several times are looked at; nearly always there are none."""
     rows = pa.table(
         {"identity": ["a", "b", "c", "a"], "batch_ordinal": pa.array([3, 1, 0, 2], pa.int64())}
     )

@@ -1,4 +1,4 @@
-"""Which form of a batch may be published."""
+"""The form of a batch that may be published."""
 
 from __future__ import annotations
 
@@ -42,6 +42,6 @@ def test_an_attempt_knows_older_and_newer_ones() -> None:
 
 
 def test_a_time_that_is_none_is_named() -> None:
-    """Somebody has written in the manifest."""
+    """A manifest whose time was edited is refused."""
     with pytest.raises(StagingError, match="created_at='soon' is no time"):
         stamp("soon")

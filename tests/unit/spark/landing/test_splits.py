@@ -1,4 +1,4 @@
-"""Which staged files go together into one task of Spark."""
+"""Staged files that go together into one task of Spark."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def parts_of(*sizes: tuple[int, int]) -> list[Part]:
 
 
 def counts(*sizes: tuple[int, int]) -> list[int]:
-    """How many of these files each split has."""
+    """Number of these files in each split."""
     return [len(split.parts) for split in splits_of(parts_of(*sizes))]
 
 

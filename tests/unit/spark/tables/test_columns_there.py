@@ -42,5 +42,5 @@ LONGS = FieldType(kind="array", item=FieldType(kind="long"))
 def test_a_type_is_known_where_a_landing_makes_it(
     there: DataType, expected: FieldType | None
 ) -> None:
-    """What no landing makes is somebody's own column."""
+    """A column of a type that no landing makes is a user's own."""
     assert field_type(there) == expected

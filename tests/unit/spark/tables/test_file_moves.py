@@ -1,4 +1,4 @@
-"""How files get from a landing's folder into the tables, killed or not."""
+"""Moves of files from a landing's folder into the tables, killed or not."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Disk:
         )
 
     def write(self, attempt: str) -> None:
-        """What Spark does before publishing."""
+        """Files as Spark writes them before publishing."""
         self.files |= {
             f"lake/_landing/{BATCH}/{attempt}/{path}": f"rows of {path}" for path in WRITTEN
         }

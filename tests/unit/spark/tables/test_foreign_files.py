@@ -1,4 +1,4 @@
-"""Which folders are scanned for rows of a batch that lands again."""
+"""Folders that are scanned for rows of a batch that lands again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Delta and Iceberg need set, on plain values."""
+"""Settings that Delta and Iceberg need, on plain values."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_iceberg_by_path_is_a_catalog_at_the_folder_above() -> None:
 
 
 def test_a_table_is_landed_in_at_serializable_isolation_only() -> None:
-    """Which is what Iceberg does where nothing is said."""
+    """Iceberg is serializable where nothing is said."""
     iceberg.check_isolation({}, "t")
     iceberg.check_isolation({"write.merge.isolation-level": "SERIALIZABLE"}, "t")
     with pytest.raises(

@@ -79,7 +79,7 @@ def test_the_columns_are_spelt_in_sql() -> None:
 
 
 def test_of_several_rows_of_a_batch_the_last_revision_counts() -> None:
-    """Other batches' rows tell their schemas alone, and a claim is told apart from a landing."""
+    """Other batches' rows tell their schemas alone, and a claim is not taken for a landing."""
     other = replace(ROW, batch_id="e-8")
     claim = replace(ROW, batch_id=ledger.claim_id("e-7"), schemas=())
     rows = through_arrow(ROW, replace(ROW, revision=3), replace(ROW, revision=1), other, claim)

@@ -1,4 +1,4 @@
-"""What `table`, `table_format` and `partition_by` may be, and what they mean."""
+"""Values of `table`, `table_format` and `partition_by`, and their meaning."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_stores_that_rename_by_copying_are_known() -> None:
 
 
 def test_a_name_is_told_from_a_folder_by_its_dot() -> None:
-    """When a table is read without its format."""
+    """A table that is read without its format is looked for by its place."""
     assert [looks_named(name) for name in ("lake.shop", "lake", "./lake.shop")] == [
         True,
         False,

@@ -103,7 +103,7 @@ def test_names_are_one_whatever_their_case() -> None:
 
 
 def test_a_column_of_another_type_is_refused() -> None:
-    """Somebody has changed the table; it names the column and both types."""
+    """A column that was changed by hand is refused by name, with both types."""
     other = StructType().add("batch_id", StringType()).add("Amount__c", StringType())
     with pytest.raises(
         ConfigurationError, match=r"Column Amount__c of the table t is string, .*double"
