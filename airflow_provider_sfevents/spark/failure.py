@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from airflow_provider_sfevents.exceptions import SfEventsError
 from airflow_provider_sfevents.spark.storage_jars import no_store
 from airflow_provider_sfevents.spark.tables import coordinates
-from airflow_provider_sfevents.spark.tables.conflicts import java_text
+from airflow_provider_sfevents.spark.tables.merging.conflicts import java_text
 
 _OURS = re.compile(r"airflow_provider_sfevents\.exceptions\.\w+: (?P<said>.+)")
 _NO_PACKAGE = re.compile(

@@ -12,8 +12,8 @@ from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.exceptions import NotLandedError
 from airflow_provider_sfevents.spark.files import Files
 from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
-from airflow_provider_sfevents.spark.tables.foreign_files import ForeignFiles
 from airflow_provider_sfevents.spark.tables.interface import Attempt
+from airflow_provider_sfevents.spark.tables.parquet.foreign_files import ForeignFiles
 from tests.harness.step_hooks import no_step
 from tests.spark.conftest import at
 from tests.spark.lakes import land_watched

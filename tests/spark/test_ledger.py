@@ -12,8 +12,11 @@ import pytest
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.spark.files import Files
 from airflow_provider_sfevents.spark.tables import ledger
-from airflow_provider_sfevents.spark.tables.conflicts import is_conflict
-from airflow_provider_sfevents.spark.tables.merged_ledger import MergedLedger, OtherFormError
+from airflow_provider_sfevents.spark.tables.merging.conflicts import is_conflict
+from airflow_provider_sfevents.spark.tables.merging.merged_ledger import (
+    MergedLedger,
+    OtherFormError,
+)
 from airflow_provider_sfevents.spark.tables.opening import open_dialect
 from tests.spark.conftest import at
 from tests.unit.spark.tables.test_ledger import ROW

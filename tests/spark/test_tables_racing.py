@@ -16,7 +16,7 @@ import pytest
 
 from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.tables import statements
-from airflow_provider_sfevents.spark.tables.conflicts import is_conflict
+from airflow_provider_sfevents.spark.tables.merging.conflicts import is_conflict
 from tests.harness.jars import or_skip
 from tests.harness.spark import environment
 from tests.spark.lakes import Tables

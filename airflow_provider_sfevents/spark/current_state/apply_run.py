@@ -21,7 +21,7 @@ from airflow_provider_sfevents.spark.changes import tables
 from airflow_provider_sfevents.spark.current_state import state_merges
 from airflow_provider_sfevents.spark.current_state.frames import local_rows
 from airflow_provider_sfevents.spark.current_state.state_tables import PROGRESS
-from airflow_provider_sfevents.spark.tables.conflicts import retry_conflicts
+from airflow_provider_sfevents.spark.tables.merging.conflicts import retry_conflicts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

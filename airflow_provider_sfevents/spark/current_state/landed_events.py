@@ -27,7 +27,7 @@ from airflow_provider_sfevents.spark.current_state.value_translation import Tran
 from airflow_provider_sfevents.spark.landing.staged_batch import events_by_schema
 from airflow_provider_sfevents.spark.schema.event_columns import evolved
 from airflow_provider_sfevents.spark.tables import file_moves
-from airflow_provider_sfevents.spark.tables.merging import MergedTables
+from airflow_provider_sfevents.spark.tables.merging.merged_tables import MergedTables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

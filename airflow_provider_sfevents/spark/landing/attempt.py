@@ -30,7 +30,7 @@ from airflow_provider_sfevents.spark.schema.drift import drift_report
 from airflow_provider_sfevents.spark.tables import file_moves
 from airflow_provider_sfevents.spark.tables.interface import Attempt
 from airflow_provider_sfevents.spark.tables.ledger import LandedTable, LedgerRow, new_schemas
-from airflow_provider_sfevents.spark.tables.merged_ledger import OtherFormError
+from airflow_provider_sfevents.spark.tables.merging.merged_ledger import OtherFormError
 from airflow_provider_sfevents.staging.manifest import Receipt
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ manifest, and the rules are:
 2. While none has landed, an attempt gives way to an attempt at a newer form.
 3. An attempt removes the folders of older forms' attempts before it moves its first file, and looks for what they may have left in
    the tables after its last one. The ledger's row that says "landed" is renamed out of the attempt's folder (Parquet), or written by
-   a MERGE that fails once a newer form has claimed the batch, which it does when it removes the folders (`tables.merged_ledger`).
+   a MERGE that fails once a newer form has claimed the batch, which it does when it removes the folders (`tables.merging.merged_ledger`).
 4. An attempt that fails, or gives way, and may have left files in the tables leaves the folder `left-overs` in its own one's place:
    the next attempt looks for them, too.
 

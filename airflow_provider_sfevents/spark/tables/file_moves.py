@@ -4,13 +4,13 @@ A landed file is named after its batch and the staged files its rows come from (
 `<root>/<event type>/event_date=2026-11-01/<batch id>-00003.parquet`. Two landings of a batch therefore replace each other's files
 one by one, whichever comes first. What an earlier landing left under a name that this one does not have goes after the moves: until
 then the batch is there at least in its old form.
-So do its rows in files of other writers (`tables.foreign_files`).
+So do its rows in files of other writers (`tables.parquet.foreign_files`).
 
 Two landings of one manifest put an event in files of one name, so that a reader never finds it in two. An event may be in two for a
 moment where it changes its file: from quarantine to a table, or when a form of the batch that never landed had left files behind
 (`fence`), from which another form's differ. Until those are removed the batch is not in the ledger, or not in this form.
 
-The ledger's file of the batch says that all of this is done (`tables.file_ledger`). It is written into the attempt's folder before
+The ledger's file of the batch says that all of this is done (`tables.parquet.file_ledger`). It is written into the attempt's folder before
 the first move, and in the end only renamed: an attempt whose folder another one has cleared away can no longer say that it has
 landed. Folders that begin with an underscore are no event tables.
 """

@@ -221,7 +221,7 @@ class LedgerView:
     """Rows of the ledger that concern one batch.
 
     :param row: None: the batch has not landed.
-    :param claimed_by: creation time of the manifest whose landing has claimed the batch (`tables.merged_ledger`); None: no claim.
+    :param claimed_by: creation time of the manifest whose landing has claimed the batch (`tables.merging.merged_ledger`); None: no claim.
     :param schemas: keys of the schemas that other batches brought.
     """
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark.tables import delta, iceberg, naming
 from airflow_provider_sfevents.spark.tables.delta import DeltaByPath
-from airflow_provider_sfevents.spark.tables.merging import MergedTables
+from airflow_provider_sfevents.spark.tables.merging.merged_tables import MergedTables
 from airflow_provider_sfevents.spark.tables.named import Named
-from airflow_provider_sfevents.spark.tables.parquet import ParquetTables
+from airflow_provider_sfevents.spark.tables.parquet.parquet_tables import ParquetTables
 from airflow_provider_sfevents.spark.tables.sessions import (
     CATALOGS,
     own_session,

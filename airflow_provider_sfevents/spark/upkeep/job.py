@@ -18,7 +18,7 @@ from airflow_provider_sfevents.spark.current_state.state_tables import STATE_TAB
 from airflow_provider_sfevents.spark.files import Files
 from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.tables import ledger, naming
-from airflow_provider_sfevents.spark.tables.conflicts import ConflictsError, retry_conflicts
+from airflow_provider_sfevents.spark.tables.merging.conflicts import ConflictsError, retry_conflicts
 from airflow_provider_sfevents.spark.tables.named import Named
 from airflow_provider_sfevents.spark.tables.opening import open_format
 from airflow_provider_sfevents.spark.upkeep import delta, plan, tombstones

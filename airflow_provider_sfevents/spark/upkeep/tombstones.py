@@ -13,7 +13,7 @@ from airflow_provider_sfevents.spark.changes.tables import COMMITTED_AT, READ_AT
 from airflow_provider_sfevents.spark.changes.transactions import SEEN_FOR
 from airflow_provider_sfevents.spark.current_state.frames import collected
 from airflow_provider_sfevents.spark.current_state.state_tables import ENTITIES, RESYNC, TOMBSTONES
-from airflow_provider_sfevents.spark.tables.conflicts import retry_conflicts
+from airflow_provider_sfevents.spark.tables.merging.conflicts import retry_conflicts
 from airflow_provider_sfevents.spark.tables.statements import text
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pytest
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.spark.failure import one_line
 from airflow_provider_sfevents.spark.tables import coordinates
-from airflow_provider_sfevents.spark.tables.conflicts import is_conflict
+from airflow_provider_sfevents.spark.tables.merging.conflicts import is_conflict
 
 FROM_EXECUTOR = """
   An exception was thrown from the Python worker. Please see the stack trace below.

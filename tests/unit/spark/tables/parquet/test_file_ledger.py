@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from airflow_provider_sfevents.spark.tables import ledger
-from airflow_provider_sfevents.spark.tables.file_ledger import fold
+from airflow_provider_sfevents.spark.tables.parquet.file_ledger import fold
 from tests.unit.spark.tables.test_ledger import ROW
 
 if TYPE_CHECKING:

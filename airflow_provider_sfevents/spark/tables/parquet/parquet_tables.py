@@ -1,4 +1,4 @@
-"""Parquet: folders of files that landings rename into place (`publish`). There is no commit."""
+"""Parquet: folders of files that landings rename into place (`file_moves.publish`). There is no commit."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.tables import file_moves, naming
-from airflow_provider_sfevents.spark.tables.file_ledger import FileLedger
-from airflow_provider_sfevents.spark.tables.foreign_files import ForeignFiles
+from airflow_provider_sfevents.spark.tables.parquet.file_ledger import FileLedger
+from airflow_provider_sfevents.spark.tables.parquet.foreign_files import ForeignFiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.spark.schema.field_types import quoted
 from airflow_provider_sfevents.spark.tables import iceberg, ledger, naming, statements
-from airflow_provider_sfevents.spark.tables.conflicts import java_text, retry_conflicts
+from airflow_provider_sfevents.spark.tables.merging.conflicts import java_text, retry_conflicts
 from airflow_provider_sfevents.spark.tables.projection import parsed
 from airflow_provider_sfevents.spark.tables.statements import text
 from airflow_provider_sfevents.spark.tables.table_options import event_properties

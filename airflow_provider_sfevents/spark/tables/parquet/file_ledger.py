@@ -1,7 +1,7 @@
 """The ledger of Parquet tables: few Parquet files in the folder `_batches`.
 
 1. A landing's file `<batch id>-r<revision>.parquet` holds one row. It is renamed into place as the last effect of a landing
-   (`publish`); landing the batch again makes a file of the next revision, then removes the earlier one.
+   (`file_moves.publish`); landing the batch again makes a file of the next revision, then removes the earlier one.
 2. Of several rows of a batch the one of the highest revision counts.
 3. Once there are more than `MOST` such files, the next landing writes their rows, and those of the last folded file, into
    `folded-<n>.parquet`, which only one of two landings can create.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_sfevents.spark.tables.foreign_files import folders_in_doubt
+from airflow_provider_sfevents.spark.tables.parquet.foreign_files import folders_in_doubt
 
 DAY, NEXT = "Order__e/event_date=2026-11-01", "Order__e/event_date=2026-11-02"
 OWN, SECOND = "e1-7-00000.parquet", "e1-7-00001.parquet"

@@ -26,8 +26,8 @@ from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.schema.field_types import quoted
 from airflow_provider_sfevents.spark.side_by_side import side_by_side
 from airflow_provider_sfevents.spark.tables import file_moves, statements
-from airflow_provider_sfevents.spark.tables.conflicts import T, retry_conflicts
-from airflow_provider_sfevents.spark.tables.merged_ledger import MergedLedger
+from airflow_provider_sfevents.spark.tables.merging.conflicts import T, retry_conflicts
+from airflow_provider_sfevents.spark.tables.merging.merged_ledger import MergedLedger
 from airflow_provider_sfevents.spark.tables.projection import parsed, selected, taken, view_of
 from airflow_provider_sfevents.spark.tables.sessions import few_rows_merge
 
