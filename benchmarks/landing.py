@@ -1,9 +1,11 @@
 """Seconds to land a staged batch, beside a Spark job that reads and writes the same columns and partitions already decoded.
 
-The peer reads what a landing has written and writes it again, partitioned alike: no decoding, no comparison with the table, no counting,
-no receipt. Warm: both in one session, in turn, medians. Then each as a `spark-submit` of its own, which is what a task waits for.
+The peer reads what a landing has written and writes it again, partitioned alike: no decoding, no
+comparison with the table, no counting, no receipt. Warm: both in one session, in turn, medians.
+Then each as a `spark-submit` of its own, which is what a task waits for.
 
-`python -m benchmarks.landing 100000 delta` lands fewer events, or in another format (which has no limit; the peer stays Parquet).
+`python -m benchmarks.landing 100000 delta` lands fewer events, or in another format (which has no
+limit; the peer stays Parquet).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Seconds, Spark jobs and calls to Java of landing small batches in a warm session, beside one hand-written statement.
 
 1. A batch of 1,000 events of one type, against one MERGE (Delta, Iceberg) or one write (Parquet) of
-   the same rows, already decoded, in the same session. Both go into tables that grow with each round.
+   the same rows, already decoded, in the same session. Both go into tables that grow with each
+   round.
 2. A batch of as many events of 40 types, against the batch of one type.
 
 `python -m benchmarks.landing_batches delta iceberg` measures these formats only.

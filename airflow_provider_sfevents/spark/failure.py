@@ -1,7 +1,7 @@
 """Errors of a Spark job, in one line for its log. No I/O, no Spark.
 
-An error raised on an executor reaches the driver as text: the name of its class and its message at the end of a Python traceback,
-inside a Java one.
+An error raised on an executor reaches the driver as text: the name of its class and its message at
+the end of a Python traceback, inside a Java one.
 """
 
 from __future__ import annotations
@@ -42,18 +42,26 @@ _WRONG_JAR = re.compile(
 
 
 def one_line(error: BaseException) -> str:
-    """Name the cause and the remedy; empty when this is nothing we know, so that the traceback is worth its length."""
+    """Name the cause and the remedy.
+
+    The text is empty for an unknown error, whose traceback is worth its length.
+    """
     if isinstance(error, SfEventsError):
         return " ".join(str(error).split())
     text = java_text(error)
     if said := _OURS.search(text):
         return said["said"].strip()
     if name := _NO_PACKAGE.search(text):
-        return f"The executors do not have {name['name']}. Pass it along with --py-files (airflow_provider_sfevents.submit.packaging makes it)."
+        return (
+            f"The executors do not have {name['name']}. Pass it along with --py-files "
+            f"(airflow_provider_sfevents.submit.packaging makes it)."
+        )
     if name := _NO_WHEEL.search(text):
         return (
-            f"The Python of the driver or of an executor has no {name['name'].lower()}. Executors need pyarrow, fastavro and numpy, the "
-            "driver pandas too: install them, or ship an environment with --archives and PYSPARK_PYTHON (docs/how-to/clusters.md)."
+            f"The Python of the driver or of an executor has no {name['name'].lower()}. "
+            f"Executors need pyarrow, fastavro and numpy, the "
+            "driver pandas too: install them, or ship an environment with --archives and "
+            "PYSPARK_PYTHON (docs/how-to/clusters.md)."
         )
     return _of_pythons(text) or no_store(text) or _of_jars(text) or _of_files(text)
 
@@ -61,12 +69,15 @@ def one_line(error: BaseException) -> str:
 def _of_pythons(text: str) -> str:
     if differ := _PYTHONS.search(text):
         return (
-            f"Executors run Python {differ['executors']} and the driver {differ['drivers']}; they have to be the same. Name another one for "
-            "the executors by spark.pyspark.python, or for the driver by spark.pyspark.driver.python (docs/how-to/clusters.md)."
+            f"Executors run Python {differ['executors']} and the driver {differ['drivers']}; "
+            f"they have to be the same. Name another one for "
+            "the executors by spark.pyspark.python, or for the driver by "
+            "spark.pyspark.driver.python (docs/how-to/clusters.md)."
         )
     if missing := _NO_PYTHON.search(text):
         return (
-            f"There is no Python at {missing['path']} on an executor. Install it there, or name the one that is there by "
+            f"There is no Python at {missing['path']} on an executor. Install it there, or "
+            f"name the one that is there by "
             "spark.pyspark.python (docs/how-to/clusters.md)."
         )
     return ""
@@ -77,7 +88,8 @@ def _of_jars(text: str) -> str:
     if wrong is None or not re.search("delta|iceberg", text, re.IGNORECASE):
         return ""
     return (
-        f"A jar of Delta or Iceberg was built for another Spark ({wrong[0].strip()[:200]}). Use the builds for this one: for Spark 4.1 "
+        f"A jar of Delta or Iceberg was built for another Spark ({wrong[0].strip()[:200]}). "
+        f"Use the builds for this one: for Spark 4.1 "
         f"{coordinates.DELTA} and {coordinates.ICEBERG}."
     )
 
@@ -87,14 +99,22 @@ def _of_files(text: str) -> str:
         return _unreadable(unquote(unreadable["url"]), unreadable["why"])
     if storage := _STORAGE.search(text):
         where = _PATH.search(text)
-        return f"Spark could not write: {storage[0].strip()}{f' ({where[0]})' if where else ''}. Mend the storage and run the task again."
+        return (
+            f"Spark could not write: {storage[0].strip()}{f' ({where[0]})' if where else ''}. "
+            f"Mend the storage and run the task again."
+        )
     return ""
 
 
 def _unreadable(url: str, why: str) -> str:
     if why == "FILE_NOT_EXIST":
-        return f"The file {url} went away while Spark was about to read it: another landing was at work. Run the task again."
+        return (
+            f"The file {url} went away while Spark was about to read it: another landing was at "
+            f"work. Run the task again."
+        )
     return (
-        f"Spark could not read the file {url} ({why}); nothing was landed. In a table, where it is compared with what is to land, it is "
-        "damaged or was not made by a landing: move it away. In the staging area it is damaged. Then run the task again."
+        f"Spark could not read the file {url} ({why}); nothing was landed. In a table, where "
+        f"it is compared with what is to land, it is "
+        "damaged or was not made by a landing: move it away. In the staging area it is "
+        "damaged. Then run the task again."
     )

@@ -58,13 +58,17 @@ class Files:
         self.move(temporary, url)
 
     def write_staged(self, url: str, text: str) -> None:
-        """Write a whole file into the staging area; on a disk with the mode of its folder (`staging_mode`)."""
+        """Write a whole file into the staging area.
+
+        On a disk with the mode of its folder (`staging_mode`).
+        """
         self._store(url).write_staged(url, text)
 
     def create(self, url: str, content: str | bytes, temporary: str) -> bool:
         """Make a file that is not there yet; whether it was this call that made it.
 
-        :param temporary: another place in the same folder, for disks: a file that is linked from there is whole at once.
+        :param temporary: another place in the same folder, for disks: a file that is linked from
+            there is whole at once.
         """
         return self._store(url).create(url, content, temporary)
 
@@ -85,11 +89,17 @@ class Files:
         return self._store(url).names(url)
 
     def walk(self, url: str) -> Iterator[str]:
-        """Every file below a folder, as a path relative to it; what comes or goes meanwhile may be among them or not."""
+        """Every file below a folder, as a path relative to it.
+
+        What comes or goes meanwhile may be among them or not.
+        """
         return self._store(url).walk(url)
 
     def remove(self, url: str) -> None:
-        """Delete a file, or a folder with all in it; nothing there is fine, and so is a twin that is quicker."""
+        """Delete a file, or a folder with all in it.
+
+        Nothing there is fine, and so is a twin that is quicker.
+        """
         self._store(url).remove(url)
 
     def remove_if_empty(self, url: str) -> None:

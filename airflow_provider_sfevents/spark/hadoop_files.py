@@ -27,7 +27,10 @@ _FOOTERS_AT_ONCE = 8
 _MAKINGS = 5
 
 _CONDITIONAL = "fs.option.create.conditional.overwrite"
-"""Hadoop 3.4.2 on S3: `If-None-Match: *`. Without it a store that knows no folders looks, and writes later."""
+"""Hadoop 3.4.2 on S3: `If-None-Match: *`.
+
+Without it a store that knows no folders looks, and writes later.
+"""
 
 _TAKEN = (
     "java.nio.file.FileAlreadyExistsException",
@@ -45,7 +48,8 @@ class HadoopFiles:
         self._jvm: Any = getattr(spark, "_jvm", None)
         if self._jvm is None:
             raise ConfigurationError(
-                "This Spark session has no JVM beside it (Spark Connect). Run the job with spark-submit or in a classic session."
+                "This Spark session has no JVM beside it (Spark Connect). Run the job with "
+                "spark-submit or in a classic session."
             )
         self._gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 - as above
         self._conf: Any = spark._jsparkSession.sessionState().newHadoopConf()  # noqa: SLF001 - as above
@@ -134,7 +138,10 @@ class HadoopFiles:
             stream.close()
 
     def make_folder(self, url: str) -> None:
-        """Make a folder and those above it; once more where another landing removes one of them, empty as it is, in that moment."""
+        """Make a folder and those above it.
+
+        Once more where another landing removes one of them, empty as it is, in that moment.
+        """
         for tries_left in reversed(range(_MAKINGS)):
             try:
                 with _named(url):
@@ -160,7 +167,8 @@ class HadoopFiles:
         """Names of what a folder holds, sorted; none when there is no folder."""
         with _named(url):
             path, fs = self._at(url)
-            # Joined in Java: asking for one name after the other takes seconds where there are thousands.
+            # Joined in Java: asking for one name after the other takes seconds where there are
+            # thousands.
             statuses = self._as_array_of(f"{_FS}.FileStatus", self._listed(fs, path))
             paths = self._java(f"{_FS}.FileUtil.stat2Paths")(statuses)
             listed = self._as_array_of("java.lang.Object", paths)
@@ -168,7 +176,10 @@ class HadoopFiles:
             return sorted(name.rpartition("/")[2] for name in joined.splitlines())
 
     def walk(self, url: str) -> Iterator[str]:
-        """Every file below a folder, as a path relative to it; what comes or goes meanwhile may be among them or not."""
+        """Every file below a folder, as a path relative to it.
+
+        What comes or goes meanwhile may be among them or not.
+        """
         with _named(url):
             path, fs = self._at(url)
             yield from self._below(fs, path, "")
@@ -202,7 +213,10 @@ class HadoopFiles:
             return self._gateway.new_array(self._java(f"{_FS}.FileStatus"), 0)
 
     def remove(self, url: str) -> None:
-        """Delete a file, or a folder with all in it; nothing there is fine, and so is a twin that is quicker."""
+        """Delete a file, or a folder with all in it.
+
+        Nothing there is fine, and so is a twin that is quicker.
+        """
         try:
             self._delete(url, recursive=True)
         except StagingError:

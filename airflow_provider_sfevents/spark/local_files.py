@@ -22,7 +22,10 @@ _LOCAL = re.compile(r"(?:file:(?://[^/]*)?)?(?P<path>/.*)", re.DOTALL)
 
 
 def local_path(url: str) -> Path | None:
-    """Path of a URL as Hadoop reads it, which decodes nothing; None: it names another store, or a relative path."""
+    """Path of a URL as Hadoop reads it, which decodes nothing.
+
+    None: it names another store, or a relative path.
+    """
     found = _LOCAL.fullmatch(url)
     return Path(found["path"]) if found else None
 

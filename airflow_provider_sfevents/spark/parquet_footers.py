@@ -9,7 +9,8 @@ from dataclasses import dataclass
 class Footer:
     """Contents of a Parquet file by its footer.
 
-    :param low: smallest value of a column; None: it has no value, or was not asked for; `high` its largest.
+    :param low: smallest value of a column; None: it has no value, or was not asked for; `high` its
+        largest.
     """
 
     rows: int

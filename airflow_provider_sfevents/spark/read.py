@@ -1,4 +1,7 @@
-"""Reading, for users' own jobs: a staged batch, and the tables that landed. Writing the receipt of a job of one's own."""
+"""Reading, for users' own jobs: a staged batch, and the tables that landed.
+
+Writing the receipt of a job of one's own.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,8 @@ def read_batch(
     Events that cannot be decoded are left out; `read_undecodable` has them.
 
     :param event_type: which one, where the batch holds several.
-    :raises ConfigurationError: the batch holds several event types and none was named, or not this one.
+    :raises ConfigurationError: the batch holds several event types and none was named, or not this
+        one.
     :raises StagingError: the batch is not whole.
     """
     batch = open_batch(spark, Files(spark), manifest_url, accelerated=has_accelerator(spark))
@@ -84,8 +88,10 @@ def write_receipt(
     rows = sum(tables.values())
     if rows + quarantined + duplicates != events:
         raise NotLandedError(
-            f"Batch {batch.manifest.batch_id} has {counted(events, 'event')}, but {counted(rows, 'row')}, {quarantined} quarantined and "
-            f"{counted(duplicates, 'duplicate')} were reported. Count every event once: as a row of one table, as quarantined (read_undecodable has those), or "
+            f"Batch {batch.manifest.batch_id} has {counted(events, 'event')}, but "
+            f"{counted(rows, 'row')}, {quarantined} quarantined and "
+            f"{counted(duplicates, 'duplicate')} were reported. Count every event once: as a "
+            f"row of one table, as quarantined (read_undecodable has those), or "
             "as a duplicate of one that has landed before."
         )
     receipt = Receipt(
@@ -114,8 +120,8 @@ def read_table(
     """Read a landed table; for Parquet with the columns of all its files.
 
     :param root: what was given to the landing as its table: a URL, or a namespace's name.
-    :param landed_only: leave out a batch whose landing is not complete: of which parts may already be visible (Parquet), or which is in
-        some of its tables only (Delta, Iceberg).
+    :param landed_only: leave out a batch whose landing is not complete: of which parts may already
+        be visible (Parquet), or which is in some of its tables only (Delta, Iceberg).
     :param table_format: default: the one that is found below the root; by name it has to be given.
     :raises ConfigurationError: there is no such table.
     """
@@ -161,7 +167,8 @@ def _format_of(files: Files, root: str, table: str) -> str:
     """:raises ConfigurationError: it cannot be seen."""
     if naming.looks_named(root):
         raise ConfigurationError(
-            f"{root!r} reads like a name in a catalog: say whether its tables are table_format='delta' or 'iceberg'."
+            f"{root!r} reads like a name in a catalog: say whether its tables are "
+            f"table_format='delta' or 'iceberg'."
         )
     folder = f"{root.rstrip('/')}/{table}"
     if files.exists(f"{folder}/_delta_log"):
@@ -171,7 +178,8 @@ def _format_of(files: Files, root: str, table: str) -> str:
 
 def _landed(tables: Tables, table: str) -> DataFrame:
     """Rows of the batches that have landed."""
-    # The ledger is read before the table's files are listed: a batch that lands meanwhile is missing as a whole.
+    # The ledger is read before the table's files are listed: a batch that lands meanwhile is
+    # missing as a whole.
     ids = tables.ledger.rows().select(envelope.BATCH_ID).toArrow()
     landed = tables.spark.createDataFrame(ids if ids.num_rows else [], _LANDED_SQL)
     rows = tables.read(table)

@@ -37,6 +37,7 @@ def side_by_side(act: Callable[[Item], Result], items: Iterable[Item]) -> list[R
             raise
 
     with ThreadPoolExecutor(min(AT_ONCE, len(wanted))) as pool:
-        # Items are begun in their order, so the first error in it is never that of an item that was not begun.
+        # Items are begun in their order, so the first error in it is never that of an item that was
+        # not begun.
         futures = [pool.submit(copy_context().run, guarded, item) for item in wanted]
         return [future.result() for future in futures]

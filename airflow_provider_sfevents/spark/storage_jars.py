@@ -15,13 +15,17 @@ _STORES = {
 
 
 def no_store(text: str) -> str:
-    """Name what Spark lacks for a kind of address, where it says that it knows none; empty otherwise."""
+    """Name what Spark lacks for a kind of address, where it says that it knows none.
+
+    Empty otherwise.
+    """
     found = _NO_STORE.search(text)
     if found is None:
         return ""
     scheme = found["kind"] or found["scheme"]
     jar = _STORES.get(scheme, f"the file system of {scheme}")
     return (
-        f"Spark has no jar for {scheme}:// addresses. Give it {jar}, on the driver and on every executor: in Spark's folder jars, in the "
+        f"Spark has no jar for {scheme}:// addresses. Give it {jar}, on the driver and on "
+        f"every executor: in Spark's folder jars, in the "
         "image, or by `packages` (docs/how-to/clusters.md)."
     )

@@ -46,7 +46,10 @@ FIRST_DAY_MS = 1_793_491_200_000  # 2026-11-01T00:00:00Z
 
 @pytest.fixture(scope="session")
 def spark(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """One session for all tests: starting a JVM takes longer than most of them. With the jars of all formats, where they can be had."""
+    """One session for all tests: starting a JVM takes longer than most of them.
+
+    It has the jars of all formats, where they can be had.
+    """
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -212,9 +215,12 @@ class Staging:
     ) -> str:
         """URL of the manifest of a batch with these events.
 
-        :param per_part: events of each staged file, the last of which has what is left; or of the first, the second, and so on.
-        :param worth_a_task: whether each staged file is, or they are put together (`spark.landing.splits`).
-        :param ids: the events'; default: the ordinal, and from the second batch on its number before it.
+        :param per_part: events of each staged file, the last of which has what is left; or of the
+            first, the second, and so on.
+        :param worth_a_task: whether each staged file is, or they are put together
+            (`spark.landing.splits`).
+        :param ids: the events'; default: the ordinal, and from the second batch on its number
+            before it.
         :param manifest: what it says otherwise than usual.
         """
         epoch = manifest.get("epoch", EPOCH)
@@ -332,7 +338,10 @@ class Lake:
 
         with duckdb.connect() as connection:
             connection.execute("set timezone = 'UTC'")
-            found = f"read_parquet('{self.root}/{table}/**/*.parquet', hive_partitioning=true, union_by_name=true)"
+            found = (
+                f"read_parquet('{self.root}/{table}/**/*.parquet', hive_partitioning=true, "
+                f"union_by_name=true)"
+            )
             query = f"select {columns} from {found} order by batch_id, batch_ordinal"  # noqa: S608 - names of our own
             rows: list[tuple[Any, ...]] = connection.sql(query).fetchall()
             return rows

@@ -1,7 +1,8 @@
 """Batches that are landed one after the other by two processes, each of which waits before its commits until the other is as far.
 
-`python -m tests.spark.racing JOBS MINE OTHER`: a JSON file of landings, and the names of the two racers. One of them may be a session that
-is there already (`race`): starting one more takes longer than the races.
+`python -m tests.spark.racing JOBS MINE OTHER`: a JSON file of landings, and the names of the two
+racers. One of them may be a session that is there already (`race`): starting one more takes longer
+than the races.
 """
 
 from __future__ import annotations
@@ -82,7 +83,8 @@ def race(spark: SparkSession, jobs: Path, mine: str, other: str) -> None:
             try:
                 land_watched(spark, order, step)
             except StagingError as error:
-                # A commit was lost: the count has shown it, and the task is run again, as Airflow would.
+                # A commit was lost: the count has shown it, and the task is run again, as Airflow
+                # would.
                 logger.warning("Once more: %s", error)
                 if tried == _TRIES - 1:
                     raise

@@ -56,7 +56,10 @@ def orders(staging: Staging, *names: str) -> dict[str, Any]:
 def test_events_delivered_again_in_another_epoch_land_once(
     staging: Staging, lake: Lake, land_in: Land
 ) -> None:
-    """The batch says how many were left out, everywhere where it says what landed; landing either again changes nothing."""
+    """The batch says how many were left out, everywhere where it says what landed.
+
+    Landing either again changes nothing.
+    """
     first = staging.write(**orders(staging, "a", "b", "c"))
     land_in(first)
     again = staging.write(**orders(staging, "b", "c", "d"), epoch=LATER)
@@ -92,7 +95,10 @@ def test_a_publishers_retry_lands_once(staging: Staging, lake: Lake, land_in: La
 def test_change_events_without_an_id_are_known_by_what_they_say(
     staging: Staging, lake: Lake, land_in: Land
 ) -> None:
-    """Transaction, number, entity, kind and records; another record, number or kind is another event."""
+    """Transaction, number, entity, kind and records.
+
+    Another record, number or kind is another event.
+    """
     land_in(staging.write([staging.change(1, "001A"), staging.change(2, "001A")], ids=["", ""]))
     events = [
         staging.change(2, "001A"),
@@ -113,7 +119,7 @@ def test_change_events_without_an_id_are_known_by_what_they_say(
 def test_a_change_delivered_again_under_another_id_lands_once(
     staging: Staging, lake: Lake, land_in: Land, anew: str
 ) -> None:
-    """Or under none: what it says of itself is enough; and so is its id alone, where a batch brings both at once."""
+    """A change is known by what it says of itself, or by its id, also twice within a batch."""
     land_in(staging.write([staging.change(1, "001A")], ids=["first"]))
     events = [staging.change(1, "001A"), staging.change(2, "001A"), staging.change(2, "001A")]
 

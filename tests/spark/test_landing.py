@@ -35,7 +35,10 @@ def land_in(spark: Any, lake: Lake, manifest: str, **more: Any) -> Receipt:
 
 
 def test_each_event_type_lands_in_its_own_table(spark: Any, staging: Staging, lake: Lake) -> None:
-    """One file per table, date and staged file, named after the batch; any reader of globs counts each event once."""
+    """One file per table, date and staged file, named after the batch.
+
+    Any reader of globs counts each event once.
+    """
     alerts = [staging.event("alert", CreatedDate=0, CreatedById="005A", At__c=1)] * 2
     manifest = staging.write(
         [*(staging.order(n, day=n % 2) for n in range(6)), *alerts], per_part=4
@@ -76,7 +79,8 @@ def test_the_envelope_says_which_event_it_is_and_how_it_came_here(
     land_in(spark, lake, staging.write([staging.order(1)]))
 
     envelope = (
-        "event_id, event_time, received_at, replay_id, schema_id, org_id, event_topic, batch_id, batch_sequence, "
+        "event_id, event_time, received_at, replay_id, schema_id, org_id, event_topic, "
+        "batch_id, batch_sequence, "
         "batch_ordinal, event_date"
     )
     assert lake.rows("Order__e", envelope) == [

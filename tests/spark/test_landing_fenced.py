@@ -130,7 +130,10 @@ def test_the_form_that_has_landed_stays(
 def test_a_form_that_has_landed_lands_again_while_another_one_comes_and_goes(
     spark: Any, forms: Forms, lake: Lake
 ) -> None:
-    """A cleared run replaces its own files; what a killed job at a newer form left behind does not stop it."""
+    """A cleared run replaces its own files.
+
+    What a killed job at a newer form left behind does not stop it.
+    """
 
     def step(name: str, _about: str) -> None:
         if name == steps.LANDING_FOLDER:
@@ -159,7 +162,10 @@ def test_a_form_that_has_landed_lands_again_while_another_one_comes_and_goes(
 def test_an_older_form_is_overtaken_at_any_step(
     spark: Any, forms: Forms, lake: Lake, step: str, times: int
 ) -> None:
-    """The newer one lands in between, whole; the older one then changes nothing more, and says what has landed."""
+    """The newer one lands in between, whole.
+
+    The older one then changes nothing more, and says what has landed.
+    """
     receipt = land_watched(spark, forms.older, at(step, lambda: land(spark, forms.newer), times))
 
     assert_newer(lake)
@@ -287,7 +293,10 @@ def test_what_an_older_form_left_that_gave_way_in_the_middle_goes(
 def test_what_a_failed_landing_left_goes_when_another_form_lands(
     spark: Any, forms: Forms, lake: Lake, again: bool
 ) -> None:
-    """It failed after its second move and removed its folder; so may the first try of the next form."""
+    """It failed after its second move and removed its folder.
+
+    So may the first try of the next form.
+    """
     with pytest.raises(OSError, match="no space left"):
         land_watched(spark, forms.older, at(steps.LANDING_MOVE, fail, times=3))
     if again:
@@ -303,7 +312,10 @@ def test_what_a_failed_landing_left_goes_when_another_form_lands(
 def test_the_remedy_for_a_newer_form_that_is_lost_leaves_nothing_of_it(
     spark: Any, forms: Forms, lake: Lake
 ) -> None:
-    """The message says which folder to delete; the older form then lands, and what the newer had moved goes."""
+    """The message says which folder to delete.
+
+    The older form then lands, and what the newer had moved goes.
+    """
     other = Staging(lake.root.parent / "third worker")
     events = [other.order(0), other.order(1, day=1), other.order(2, day=2)]
     lost = LandingOptions(manifest_url=other.write(events, created_at=NEWER), table=str(lake.root))

@@ -37,7 +37,10 @@ SCHEMA = json.dumps(
         ],
     }
 )
-COLUMNS = "Text__c string, Price__c decimal(18,2), Count__c bigint, Sent_At__c timestamp, Due__c date, Fragile__c boolean"
+COLUMNS = (
+    "Text__c string, Price__c decimal(18,2), Count__c bigint, Sent_At__c timestamp, Due__c date, "
+    "Fragile__c boolean"
+)
 SENT = datetime(2026, 1, 31, 12, 30, 0, 123456, tzinfo=UTC)
 ROWS = [
     ("Grüße 東京 🎉\n\u2028\"'", Decimal("1234567890.12"), 2**53, SENT, date(2026, 2, 3), True),

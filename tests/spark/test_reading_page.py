@@ -32,7 +32,9 @@ def page() -> Page:
 
 
 def landed(spark: Any, staging: Staging, folder: Path, table_format: str) -> Path:
-    """Batches of which one has a field more and an event that does not decode; the last has no row in the ledger yet.
+    """Batches of which one has a field more and an event that does not decode.
+
+    The last has no row in the ledger yet.
 
     A Parquet table gets three, since its readers depend on the columns of each file.
     """
@@ -78,7 +80,10 @@ def parquet(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_parquet_tables_are_read_in_python(
     spark: Any, parquet: Path, page: Page, heading: str, added: set[str]
 ) -> None:
-    """All rows, and those of complete batches; with the column that was added where the page says so."""
+    """All rows, and those of complete batches.
+
+    The column that was added is there where the page says so.
+    """
     for example in page.samples("python", heading):
         found = run(example, parquet, spark=spark)
 

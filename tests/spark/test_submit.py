@@ -144,6 +144,7 @@ def test_without_the_zip_the_job_says_so(tmp_path: Path, job: Path) -> None:
 
     assert done.returncode == 1
     assert said(done) == [
-        "sfevents: No module named 'airflow_provider_sfevents'. Pass the package along with --py-files; "
+        "sfevents: No module named 'airflow_provider_sfevents'. Pass the package along with "
+        "--py-files; "
         "airflow_provider_sfevents.submit.packaging makes it."
     ]

@@ -1,4 +1,7 @@
-"""Clustering, buckets and properties of event tables, on real Delta and Iceberg; and the readers of each."""
+"""Clustering, buckets and properties of event tables, on real Delta and Iceberg.
+
+And the readers of each.
+"""
 
 from __future__ import annotations
 

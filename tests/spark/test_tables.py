@@ -37,7 +37,10 @@ def anywhere(
 
 
 def test_each_landing_is_one_commit_for_each_table(anywhere: Tables, staging: Staging) -> None:
-    """A first landing makes rows, quarantine, receipt and ledger row; landing it again makes the same rows, and other batches stay."""
+    """A first landing makes rows, quarantine, receipt and ledger row.
+
+    Landing it again makes the same rows, and other batches stay.
+    """
     alert = staging.event("alert", CreatedDate=0, CreatedById="005A", At__c=1)
     orders = [staging.order(n, day=n % 2) for n in range(4)]
     manifest = staging.write([*orders, alert, ("order", b"spoilt")], per_part=3)

@@ -1,4 +1,7 @@
-"""Schemas that change, within a batch and between batches, in tables of every format; and tables of releases that kept no record."""
+"""Schemas that change, within a batch and between batches, in tables of every format.
+
+And tables of releases that kept no record.
+"""
 
 from __future__ import annotations
 
@@ -156,7 +159,10 @@ def test_a_table_lives_through_all_that_a_schema_does(any_tables: Tables, stagin
 def test_a_table_without_a_record_of_its_columns_is_landed_into(
     any_tables: Tables, staging: Staging
 ) -> None:
-    """It is of a release that kept none. Its columns keep their types, a time of day stays one, and the record is made up for."""
+    """It is of a release that kept none.
+
+    Its columns keep their types, a time of day stays one, and the record is made up for.
+    """
     tables = any_tables
     alert = staging.event("alert", CreatedDate=FIRST_DAY_MS, CreatedById="005A", At__c=1)
     tables.land(staging.write([staging.order(1), alert]))

@@ -87,7 +87,10 @@ def test_readers_of_landed_batches_see_no_part_of_a_killed_one(
 def test_twins_that_commit_at_the_same_time_leave_every_row_once(
     tables: Tables, staging: Staging
 ) -> None:
-    """Both are ready to commit a first landing before either does; the second one meets a conflict, looks again, and does the same again."""
+    """Both are ready to commit a first landing before either does.
+
+    The second one meets a conflict, looks again, and does the same again.
+    """
     manifest = staging.write([staging.order(n, day=n % 2) for n in range(50)], per_part=20)
     both_ready = threading.Barrier(2)
     failures: list[BaseException] = []
@@ -176,7 +179,10 @@ def test_the_form_that_has_landed_stays(tables: Tables, forms: Forms) -> None:
 
 
 def test_an_older_form_is_overtaken_between_two_commits(tables: Tables, forms: Forms) -> None:
-    """The newer one lands in between, whole, and takes away what the older had committed; the older one changes nothing more."""
+    """The newer one lands in between, whole, and takes away what the older had committed.
+
+    The older one changes nothing more.
+    """
     overtaken = at(steps.LANDING_MOVE, lambda: tables.land(forms.newer), 2)
 
     receipt = tables.land(forms.older, overtaken)

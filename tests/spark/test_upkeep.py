@@ -63,7 +63,10 @@ def land(tables: Tables, staging: Staging, *sequences: int) -> list[str]:
 
 
 def files(tables: Tables, name: str = "Order__e") -> list[Path]:
-    """Parquet files that lie in a table's folder, needed or not; checkpoints of Delta's log are none of its data."""
+    """Parquet files that lie in a table's folder, needed or not.
+
+    Checkpoints of Delta's log are none of its data.
+    """
     found = (tables.folder / name).rglob("*.parquet")
     return sorted(path for path in found if "_delta_log" not in path.parts)
 
@@ -117,7 +120,8 @@ def test_files_that_no_kept_version_needs_are_removed(tables: Tables, staging: S
 
     assert not stray.exists()
     with pytest.raises(Killed):
-        # Iceberg would refuse to look for stray files that are so young, after it has expired snapshots.
+        # Iceberg would refuse to look for stray files that are so young, after it has expired
+        # snapshots.
         upkeep(tables, at(LAST[tables.table_format], die), keep_hours=0)
     assert len(files(tables)) == 2
     assert tables.rows("Order__e", *COLUMNS) == before

@@ -232,7 +232,10 @@ def test_upkeep_is_killed_at_every_commit_of_an_apply(
 def test_two_upkeeps_at_once_beside_landings_and_applies(
     tables: Tables, staging: Staging, tmp_path: Path
 ) -> None:
-    """Both end well, as do the landings and the applies; each row is there once, and the records are right."""
+    """Both end well, as do the landings and the applies.
+
+    Each row is there once, and the records are right.
+    """
     state = CurrentState(tables.spark, str(tmp_path / "records"), tables.table_format, staging)
     state.apply(state.stage(event(staging, 1, "CREATE", A, Industry="0")))
     tables.land(batch(staging, 101))

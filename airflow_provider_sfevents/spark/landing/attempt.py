@@ -108,8 +108,10 @@ class LandingAttempt:
         self._tables.ensure_holds(landed)
         if self._fence.is_other_form(landed):
             logger.warning(
-                "Batch %s has landed already in another form, staged at %s and ending at %s; this one, staged at %s, changes nothing and "
-                "its receipt says what has landed. What comes after that belongs to the next batch.",
+                "Batch %s has landed already in another form, staged at %s and ending at %s; "
+                "this one, staged at %s, changes nothing and "
+                "its receipt says what has landed. What comes after that belongs to the next "
+                "batch.",
                 self._batch_id,
                 landed.staged_at.isoformat(),
                 landed.end,
@@ -164,7 +166,8 @@ class LandingAttempt:
             if comparison.standing(paths) == standing:
                 return
         raise StagingError(
-            f"Other batches keep landing in the tables of batch {self._batch_id} faster than it can be compared with them; nothing was "
+            f"Other batches keep landing in the tables of batch {self._batch_id} faster than "
+            f"it can be compared with them; nothing was "
             "landed. Run the task again."
         )
 
@@ -203,7 +206,8 @@ class LandingAttempt:
         except OtherFormError as other:
             self._fence.check()
             raise NotLandedError(
-                f"Another landing of batch {self._batch_id}, at another form of it, has begun meanwhile; this landing gives way to it. "
+                f"Another landing of batch {self._batch_id}, at another form of it, has "
+                f"begun meanwhile; this landing gives way to it. "
                 "Run the task again."
             ) from other
         steps.reached(steps.LANDING_CLEAN, self._batch_id)
@@ -228,7 +232,8 @@ class LandingAttempt:
     ) -> Mapping[str, Sequence[str]]:
         """Dates by table on which rows of this batch may be, where no attempt has died.
 
-        Without a row in the ledger there are none, unless a user has deleted the row: then the table's rows are of about the same time.
+        Without a row in the ledger there are none, unless a user has deleted the row: then the
+        table's rows are of about the same time.
         """
         if before is not None:
             return before.dates
@@ -254,7 +259,8 @@ class LandingAttempt:
     def _clean_up(self) -> None:
         """Leave nothing behind; where that may be files in the tables, word of them.
 
-        An attempt that has cleared this attempt's folder away looks for them already, and so does every landing of a batch that has landed.
+        An attempt that has cleared this attempt's folder away looks for them already, and so does
+        every landing of a batch that has landed.
         """
         unsaid = self._left_overs and self._files.exists(self._fence.folder)
         if unsaid and self._fence.landed() is None:
@@ -275,17 +281,22 @@ class LandingAttempt:
         duplicates = len(writer.left_out)
         if rows + duplicates != events:
             raise StagingError(
-                f"Batch {self._batch_id} has {counted(events, 'event')}, but {counted(rows, 'row')} and {counted(duplicates, 'duplicate')} were found; "
-                "nothing was landed. Either its staged files changed meanwhile, or another attempt was at work on it: run the task again."
+                f"Batch {self._batch_id} has {counted(events, 'event')}, but "
+                f"{counted(rows, 'row')} and {counted(duplicates, 'duplicate')} were found; "
+                "nothing was landed. Either its staged files changed meanwhile, or another "
+                "attempt was at work on it: run the task again."
             )
         quarantined = writer.rows().get(file_moves.QUARANTINE, 0)
         limit = self._max_quarantined
         too_many = undecodable == events if limit is None else quarantined > limit
         if too_many and quarantined:
             raise NotLandedError(
-                f"{quarantined} of {counted(events, 'event')} of batch {self._batch_id} cannot be decoded, "
-                f"{'which is all of them' if limit is None else f'more than max_quarantined={limit}'}; nothing was landed and the batch "
-                f"stays staged. The first reason: {writer.first_reason()}. Mend the cause and run the task again, or raise "
+                f"{quarantined} of {counted(events, 'event')} of batch {self._batch_id} "
+                f"cannot be decoded, "
+                f"{'which is all of them' if limit is None else f'more than max_quarantined={limit}'}; "
+                f"nothing was landed and the batch "
+                f"stays staged. The first reason: {writer.first_reason()}. Mend the cause "
+                f"and run the task again, or raise "
                 "max_quarantined to land them in quarantine."
             )
 

@@ -1,4 +1,7 @@
-"""The query that compares what an attempt wrote with what stands in the tables. Plain text from plain values."""
+"""The query that compares what an attempt wrote with what stands in the tables.
+
+Plain text from plain values.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +27,13 @@ NATURAL = {
 
 IDENTITY, TABLE, KIND = "identity", "compared_table", "kind"
 OURS, KNOWN, LANDED = range(3)
-"""Kinds of rows: events that were written, identities that others have landed, rows of this very batch."""
+"""Kinds of rows: events that were written, identities that others have landed, rows of this very
+batch.
+"""
 
 _HEADER_SQL = (
-    f"{HEADER} struct<entityName: string, transactionKey: string, sequenceNumber: bigint, changeType: string, "
+    f"{HEADER} struct<entityName: string, transactionKey: string, sequenceNumber: bigint, "
+    f"changeType: string, "
     "recordIds: array<string>>"
 )
 _ROW_SQL = (
@@ -84,13 +90,17 @@ def comparison(tables: Iterable[TableComparison], org_id: str, topic: str, batch
 
 def _ours(one: TableComparison) -> str:
     return (
-        f"SELECT {text(one.table)} AS {TABLE}, {OURS} AS {KIND}, {IDENTITY}, {envelope.ORDINAL} "  # noqa: S608 - all of it is quoted
+        f"SELECT {text(one.table)} AS {TABLE}, {OURS} AS {KIND}, {IDENTITY}, "  # noqa: S608 - all is quoted
+        f"{envelope.ORDINAL} "
         f"FROM {one.written.view} LATERAL VIEW explode({_identities(one.written)}) AS {IDENTITY}"
     )
 
 
 def _known(one: TableComparison, rows: Rows, source: str, batch_id: str, *, is_own: bool) -> str:
-    """Select identities that other batches have landed; and rows of this very batch, which may have no identity."""
+    """Select identities that other batches have landed.
+
+    Rows of this very batch, which may have no identity, are selected as well.
+    """
     ours = f"k.{envelope.BATCH_ID} = {text(batch_id)}"
     written = (
         f"SELECT {IDENTITY} FROM {one.written.view} "  # noqa: S608 - as above
@@ -120,6 +130,7 @@ def _identities(rows: Rows) -> str:
             f"{text(name)}, {member}" for name, member in zip(NATURAL, members, strict=True)
         )
         found.append(
-            f"CASE WHEN {whole} AND {HEADER}.transactionKey <> '' THEN to_json(named_struct({pairs})) END"
+            f"CASE WHEN {whole} AND {HEADER}.transactionKey <> '' THEN "
+            f"to_json(named_struct({pairs})) END"
         )
     return f"array_compact(array({', '.join(found)}))"

@@ -1,17 +1,21 @@
 """Events of a batch that have landed before: no event is to be in a table twice, whichever batch brought it.
 
-An event is known by its id; a change event also by what it says of itself: entity, transaction, number in it, kind of change, records.
-(The kind belongs to it: the overflow event of an entity may bear the number of its last normal event.) Two events are one where either is
-equal; so a change that is delivered again with another id, or with none, is the same. An event that has neither (one without id that
-cannot be decoded) is never taken for another. The replay id is no identity: it is given anew.
+An event is known by its id; a change event also by what it says of itself: entity, transaction,
+number in it, kind of change, records. (The kind belongs to it: the overflow event of an entity may
+bear the number of its last normal event.) Two events are one where either is equal; so a change
+that is delivered again with another id, or with none, is the same. An event that has neither (one
+without id that cannot be decoded) is never taken for another. The replay id is no identity: it is
+given anew.
 
-What was just written is compared with what stands in the tables, as late as can be. An event that is delivered again has the same
-bytes, so the same time, so the same `event_date`; only where an event has no time of its own does its date come from when it was
-received, which is up to three days later (as long as the bus keeps it). So a few dates are compared, also where the bus delivers a
-long span again.
+What was just written is compared with what stands in the tables, as late as can be. An event that
+is delivered again has the same bytes, so the same time, so the same `event_date`; only where an
+event has no time of its own does its date come from when it was received, which is up to three days
+later (as long as the bus keeps it). So a few dates are compared, also where the bus delivers a long
+span again.
 
 1. Rows of this very batch do not count: landing it again replaces them.
-2. What is in a table counts for its quarantine too, but not the other way round: an event that can be decoded at last lands.
+2. What is in a table counts for its quarantine too, but not the other way round: an event that can
+   be decoded at last lands.
 3. In one batch the first one stays.
 """
 
@@ -88,7 +92,8 @@ def sources(plan: SchemaPlan, table: str, topic: str) -> tuple[Source, ...]:
     kinds = {kind.name: kind for kind in plan.types}
     if table != file_moves.QUARANTINE:
         return (_source(kinds[table]),)
-    # Of an event whose schema is not known the type is not either; most topics have but one, which their name tells.
+    # Of an event whose schema is not known the type is not either; most topics have but one, which
+    # their name tells.
     names = sorted({*plan.names.values(), topic.rpartition("/")[2]} - {""})
     tables = (
         Source(
@@ -129,7 +134,9 @@ class Comparison:
         self._folder = folder
 
     def standing(self, written: Iterable[str]) -> Compared:
-        """Look what there is that may hold what was written; equal answers mean that nothing has come.
+        """Look what there is that may hold what was written.
+
+        Equal answers mean that nothing has come.
 
         :param written: paths relative to the attempt's folder.
         """
@@ -157,7 +164,8 @@ class Comparison:
             if repeated := repetitions(suspects(_of(rows, table, OURS), known), known):
                 found[table] = set(repeated)
                 logger.info(
-                    "%s: left out %s that landed before or came twice in the batch; the first is %s.",
+                    "%s: left out %s that landed before or came twice in the batch; the "
+                    "first is %s.",
                     table,
                     counted(len(repeated), "event"),
                     repeated[min(repeated)],
@@ -226,7 +234,10 @@ def repetitions(rows: Iterable[tuple[int, str]], known: AbstractSet[str]) -> dic
 
 
 def suspects(ours: pa.Table, known: AbstractSet[str]) -> Iterable[tuple[int, str]]:
-    """Ordinal and identity of the events whose identity is known or comes several times; of a million that is nearly always none."""
+    """Ordinal and identity of the events whose identity is known or comes several times.
+
+    Of a million there are nearly always none.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -1,23 +1,29 @@
-"""The form of a batch that may be published: the one that has landed; while none has, the one with the newest manifest.
+"""The form of a batch that may be published: the one that has landed.
 
-A batch gets a second manifest when its staging area is lost, or when a retry runs on a worker with another file system. A Spark
-job may still be at work on the first one, and wake up at any time. An attempt's folder is therefore named after the time of its
-manifest, and the rules are:
+While none has, the one with the newest manifest.
 
-1. An attempt gives way for good to a form that has landed. It is no failure: its receipt says what has landed, so that the
-   position moves to the end of that form. Replacing it instead could be interrupted, with a receipt of it in another staging area
-   by which the position would move past rows that are gone.
+A batch gets a second manifest when its staging area is lost, or when a retry runs on a worker with
+another file system. A Spark job may still be at work on the first one, and wake up at any time. An
+attempt's folder is therefore named after the time of its manifest, and the rules are:
+
+1. An attempt gives way for good to a form that has landed. It is no failure: its receipt says what
+   has landed, so that the position moves to the end of that form. Replacing it instead could be
+   interrupted, with a receipt of it in another staging area by which the position would move past
+   rows that are gone.
 2. While none has landed, an attempt gives way to an attempt at a newer form.
-3. An attempt removes the folders of older forms' attempts before it moves its first file, and looks for what they may have left in
-   the tables after its last one. The ledger's row that says "landed" is renamed out of the attempt's folder (Parquet), or written by
-   a MERGE that fails once a newer form has claimed the batch, which it does when it removes the folders (`tables.merging.merged_ledger`).
-4. An attempt that fails, or gives way, and may have left files in the tables leaves the folder `left-overs` in its own one's place:
-   the next attempt looks for them, too.
+3. An attempt removes the folders of older forms' attempts before it moves its first file, and looks
+   for what they may have left in the tables after its last one. The ledger's row that says "landed"
+   is renamed out of the attempt's folder (Parquet), or written by a MERGE that fails once a newer
+   form has claimed the batch, which it does when it removes the folders
+   (`tables.merging.merged_ledger`).
+4. An attempt that fails, or gives way, and may have left files in the tables leaves the folder
+   `left-overs` in its own one's place: the next attempt looks for them, too.
 
-So whatever an outdated attempt moves, it moves before rule 3 removes its folder, and then it is found; or it cannot move it any
-more; or it wrote its folder anew, and then rule 2 stops it. And it says that it has landed before its folder is removed, and then
-rule 1 stops the newer one before its first move; or never. This stands on renames that fail without their source: on stores that
-copy instead, a copy that is under way during all of this may still come to an end.
+So whatever an outdated attempt moves, it moves before rule 3 removes its folder, and then it is
+found; or it cannot move it any more; or it wrote its folder anew, and then rule 2 stops it. And it
+says that it has landed before its folder is removed, and then rule 1 stops the newer one before its
+first move; or never. This stands on renames that fail without their source: on stores that copy
+instead, a copy that is under way during all of this may still come to an end.
 """
 
 from __future__ import annotations
@@ -40,7 +46,10 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.tables.ledger import LedgerRow
 
 LEFT_OVERS = "left-overs"
-"""Stands among the attempts' folders: files of an attempt that is no more may be in the tables. Older than every attempt."""
+"""Stands among the attempts' folders: files of an attempt that is no more may be in the tables.
+
+Older than every attempt.
+"""
 
 _ATTEMPT = re.compile(r"(?P<stamp>\d{8}T\d{12})-[0-9a-f]{32}")
 
@@ -146,9 +155,12 @@ class Fence:
     def _outdated(self, newer_one: str) -> NotLandedError:
         manifest = self._batch.manifest
         return NotLandedError(
-            f"The manifest {self._batch.url} of batch {manifest.batch_id} is of {manifest.created_at}, and the batch is being landed from "
-            "a newer one; this landing gives way to it. While neither has landed the newer one counts. If the machine it was staged on "
-            f"is lost, or if the clock of one of the machines is wrong, delete {newer_one} and run the task again."
+            f"The manifest {self._batch.url} of batch {manifest.batch_id} is of "
+            f"{manifest.created_at}, and the batch is being landed from "
+            "a newer one; this landing gives way to it. While neither has landed the newer "
+            "one counts. If the machine it was staged on "
+            f"is lost, or if the clock of one of the machines is wrong, delete {newer_one} "
+            f"and run the task again."
         )
 
 

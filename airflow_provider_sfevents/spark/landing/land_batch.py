@@ -1,16 +1,20 @@
 """Landing a staged batch: decode, write beside the tables, compare, bring in, say so.
 
 The order of effects, each of which may be the last one before a kill:
-1. everything is read and checked; 2. Spark writes into `_landing/<batch id>/<attempt>/`; 3. what was written is compared with what
-has landed, and events that are there already are left out (`identities`); 4. rows, quarantined and duplicates are counted and must
-add up to the manifest's events; 5. the tables' columns and the schemas are recorded, rows go into the tables (by renames for Parquet,
-by one commit for each table of Delta and Iceberg: `tables`), left-overs of earlier landings go, the row of the ledger is written;
+1. everything is read and checked; 2. Spark writes into `_landing/<batch id>/<attempt>/`; 3. what
+   was written is compared with what has landed, and events that are there already are left out
+   (`identities`); 4. rows, quarantined and duplicates are counted and must add up to the manifest's
+   events; 5. the tables' columns and the schemas are recorded, rows go into the tables (by renames
+   for Parquet, by one commit for each table of Delta and Iceberg: `tables`), left-overs of earlier
+   landings go, the row of the ledger is written;
 6. the folders of this and of earlier attempts go; 7. the receipt is written.
 
-A twin may land the same batch at the same time. Both move the same files to the same names. The one that finishes first removes
-the other's folder, which then fails, sees that the batch landed while it was at work, and gives way. It removes only folders
-that were there before it wrote the ledger's row, so that a landing begun afterwards is left alone. A twin at another form of the
-batch is another matter: `fence`. Where another form has landed, nothing is changed, and the receipt says what has landed.
+A twin may land the same batch at the same time. Both move the same files to the same names. The one
+that finishes first removes the other's folder, which then fails, sees that the batch landed while
+it was at work, and gives way. It removes only folders that were there before it wrote the ledger's
+row, so that a landing begun afterwards is left alone. A twin at another form of the batch is
+another matter: `fence`. Where another form has landed, nothing is changed, and the receipt says
+what has landed.
 """
 
 from __future__ import annotations
@@ -62,9 +66,11 @@ def land(
 
     :param finish: called with the batch when its rows are in the tables, before the receipt is
         written; returns what the receipt is to say.
-    :returns: what has landed. Where another form of the batch had landed before, or did so meanwhile: that, with its counts and end.
+    :returns: what has landed. Where another form of the batch had landed before, or did so
+        meanwhile: that, with its counts and end.
     :raises StagingError: the batch is not whole, or what was written does not add up to it.
-    :raises NotLandedError: too many events would go to quarantine, or a newer form of the batch is being landed. Nothing counts as landed.
+    :raises NotLandedError: too many events would go to quarantine, or a newer form of the batch is
+        being landed. Nothing counts as landed.
     """
     began = time.monotonic()
     files = Files(spark)
@@ -129,7 +135,8 @@ def _landed(
         else:
             return LandedBatch(staged=batch, tables=tables, dates=attempt.dates), receipt
     raise StagingError(
-        f"The columns of the tables of {options.manifest_url} kept being recorded anew by other landings; nothing was landed. Run the task "
+        f"The columns of the tables of {options.manifest_url} kept being recorded anew by "
+        f"other landings; nothing was landed. Run the task "
         "again."
     )
 

@@ -1,7 +1,8 @@
 """Splits of a batch: consecutive staged files that one task of Spark reads, enough to be worth a task.
 
-A task, each file it writes and each date of these cost a tenth of a second, whatever they hold; and the fetch closes a file after
-seconds, so that little is lost with it. What a task reads follows from the manifest alone: landed files are named after it.
+A task, each file it writes and each date of these cost a tenth of a second, whatever they hold; and
+the fetch closes a file after seconds, so that little is lost with it. What a task reads follows
+from the manifest alone: landed files are named after it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ SPLIT_BYTES = 128 * 2**20
 """Payload bytes that are worth a task: what Spark gives one by default."""
 
 MOST_SPLITS = 64
-"""Splits of a batch, of which Spark plans one by one and sends the plans of all with each task; of a larger batch each is larger."""
+"""Splits of a batch, of which Spark plans one by one and sends the plans of all with each task; of
+a larger batch each is larger.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +53,8 @@ class Split:
 
 def splits_of(parts: Sequence[Part]) -> tuple[Split, ...]:
     """Put a batch's staged files together, in their order, at most `MOST_SPLITS` times and one."""
-    # In one measure for both, and whole numbers: the result has to be the same wherever it is worked out.
+    # In one measure for both, and whole numbers: the result has to be the same wherever it is
+    # worked out.
     weights = [max(part.events * SPLIT_BYTES, part.bytes * SPLIT_EVENTS) for part in parts]
     full = max(SPLIT_EVENTS * SPLIT_BYTES, -(-sum(weights) // MOST_SPLITS))
     found: list[list[Part]] = []

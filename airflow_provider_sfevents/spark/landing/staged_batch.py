@@ -34,13 +34,15 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.schema.recorded_types import Recorded
 
 STAGED_SQL = (
-    f"{layout.ORDINAL} bigint, {layout.EVENT_ID} string, {layout.REPLAY_ID} binary, {layout.SCHEMA_ID} string, "
+    f"{layout.ORDINAL} bigint, {layout.EVENT_ID} string, {layout.REPLAY_ID} binary, "
+    f"{layout.SCHEMA_ID} string, "
     f"{layout.RECEIVED_AT} timestamp, {layout.PAYLOAD} binary"
 )
 
 # Checksums are the worker's business: it reads an adopted batch through before it starts Spark.
 _DAMAGED = (
-    "Nothing was landed. Run the task again: before Spark starts it reads the staged files through and says what to do about a "
+    "Nothing was landed. Run the task again: before Spark starts it reads the staged files "
+    "through and says what to do about a "
     "damaged one."
 )
 
@@ -52,7 +54,8 @@ class StagedBatch:
     :param url: of its manifest.
     :param text: the manifest as it was read.
     :param splits: its files as `AttemptWriter` takes them.
-    :param accelerated: whether executors have the accelerator (`decoding.has_accelerator`); the result is the same without it.
+    :param accelerated: whether executors have the accelerator (`decoding.has_accelerator`); the
+        result is the same without it.
     """
 
     url: str
@@ -72,8 +75,8 @@ class StagedBatch:
     ) -> DataFrame:
         """Staged rows written with these schemas.
 
-        :param splits: those to read; in a session in which one task reads one of them (`writing.reading_session`) that is in the
-            batch's order. Default: all, as Spark likes.
+        :param splits: those to read; in a session in which one task reads one of them
+            (`writing.reading_session`) that is in the batch's order. Default: all, as Spark likes.
         """
         from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 
@@ -176,7 +179,8 @@ def ensure_staged(files: Files, manifest_url: str) -> None:
     """:raises StagingError: there is no such manifest."""
     if not files.exists(manifest_url):
         raise StagingError(
-            f"There is no manifest at {manifest_url}. Spark must reach the staging area under this very URL: check that it is shared "
+            f"There is no manifest at {manifest_url}. Spark must reach the staging area "
+            f"under this very URL: check that it is shared "
             "with the Spark driver and executors, and that the batch has not been swept."
         )
 
@@ -203,7 +207,8 @@ def open_batch(
     _check_files(files, folder, manifest.parts)
     if sum(part.events for part in manifest.parts) != manifest.events:
         raise StagingError(
-            f"{manifest_url} says {counted(manifest.events, 'event')}, its files add up to another number. {_DAMAGED}"
+            f"{manifest_url} says {counted(manifest.events, 'event')}, its files add up to "
+            f"another number. {_DAMAGED}"
         )
     looked_at = StagedBatch(
         url=manifest_url,
@@ -233,18 +238,22 @@ def ensure_unchanged(files: Files, batch: StagedBatch) -> None:
     said = _manifest_now(files, batch)
     if said is None:
         raise StagingError(
-            f"{batch.url} was removed while batch {batch.manifest.batch_id} was being landed. A staging area has to be kept until its "
+            f"{batch.url} was removed while batch {batch.manifest.batch_id} was being "
+            f"landed. A staging area has to be kept until its "
             "batches are committed. Run the task again: it fetches what has not been committed."
         )
     if said != batch.text:
         raise StagingError(
-            f"Batch {batch.manifest.batch_id} was staged anew while its earlier form was being landed: {batch.url} has changed. This "
+            f"Batch {batch.manifest.batch_id} was staged anew while its earlier form was "
+            f"being landed: {batch.url} has changed. This "
             "landing gives way. Run the task again."
         )
 
 
 def write_receipt_file(files: Files, batch: StagedBatch, receipt: Receipt) -> None:
-    """Say that the batch has landed; not where the batch has meanwhile been swept, which only a landed one is.
+    """Say that the batch has landed.
+
+    A batch that has been swept meanwhile gets none; only a landed one is swept.
 
     :raises StagingError: the batch has been staged anew; what landed is its earlier form.
     """
@@ -264,18 +273,23 @@ def _check_files(files: Files, folder: str, parts: Iterable[Part]) -> None:
     for url, rows in files.row_counts(said).items():
         if rows is None:
             raise StagingError(
-                f"The staged file {url} is missing; the manifest counts {counted(said[url], 'event')} in it. {_DAMAGED}"
+                f"The staged file {url} is missing; the manifest counts "
+                f"{counted(said[url], 'event')} in it. {_DAMAGED}"
             )
         if rows != said[url]:
             raise StagingError(
-                f"The staged file {url} holds {counted(rows, 'event')}, the manifest says {said[url]}. {_DAMAGED}"
+                f"The staged file {url} holds {counted(rows, 'event')}, the manifest says "
+                f"{said[url]}. {_DAMAGED}"
             )
 
 
 def _schemas(
     files: Files, folder: str, schema_ids: Iterable[str]
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Schemas by id, and the reasons of those that the service does not have; where a file says each, the schema counts."""
+    """Schemas by id, and the reasons of those that the service does not have.
+
+    A schema counts if both files are there.
+    """
     schemas: dict[str, str] = {}
     unknown: dict[str, str] = {}
     for schema_id in schema_ids:
@@ -287,7 +301,8 @@ def _schemas(
             unknown[schema_id] = " ".join(files.read_text(instead).split())
         else:
             raise StagingError(
-                f"The schema file {url} is missing, so that its events cannot be decoded. Run the fetch again: it gets it anew."
+                f"The schema file {url} is missing, so that its events cannot be decoded. "
+                f"Run the fetch again: it gets it anew."
             )
     return schemas, unknown
 

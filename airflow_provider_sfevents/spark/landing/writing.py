@@ -1,7 +1,7 @@
 """Files that an attempt writes into its own folder before anything is published, and their rows' numbers.
 
-What was written is counted by split, the staged files that one task reads. Where rows are lacking, and only
-there, the split is read once more, for the quarantine.
+What was written is counted by split, the staged files that one task reads. Where rows are lacking,
+and only there, the split is read once more, for the quarantine.
 """
 
 from __future__ import annotations
@@ -36,10 +36,14 @@ _ROWS_PER_ARROW_BATCH = 10_000
 _BYTES_PER_ARROW_BATCH = 64 * 1024 * 1024
 
 OPEN_FILES = 10
-"""Dates of a split that are written side by side. A usual one has one or two; Spark sorts what comes of further ones."""
+"""Dates of a split that are written side by side.
+
+A usual one has one or two; Spark sorts what comes of further ones.
+"""
 
 _ALL_DIFFERENT = (envelope.EVENT_ID, envelope.REPLAY_ID, envelope.ORDINAL, envelope.RAW_PAYLOAD)
-"""Columns of which Parquet would make a dictionary of the values, to drop it: no value comes twice."""
+"""Columns of which Parquet would make a dictionary of the values, to drop it: no value comes twice.
+"""
 
 
 class AttemptWriter:
@@ -122,7 +126,8 @@ class AttemptWriter:
     def _write_types(self, kinds: Iterable[EventType]) -> None:
         """Write all of some event types, side by side.
 
-        Rows of one schema come as they are staged; those of several come schema by schema, and are sorted.
+        Rows of one schema come as they are staged; those of several come schema by schema, and are
+        sorted.
         """
         in_order: list[EventType] = []
         sorted_anew: list[EventType] = []
@@ -159,7 +164,8 @@ class AttemptWriter:
 
         One split is one task, so that each of its dates becomes one file, in the batch's order.
 
-        :param in_order: the tasks' rows are in that order already, of whatever dates: they are written as they come.
+        :param in_order: the tasks' rows are in that order already, of whatever dates: they are
+            written as they come.
         """
         began = time.monotonic()
         steps.reached(steps.LANDING_WRITE, table)
@@ -196,7 +202,8 @@ class AttemptWriter:
         for path, (url, footer) in zip(paths, found.items(), strict=True):
             if footer is None:
                 raise StagingError(
-                    f"{url} was removed right after it was written: another attempt is at work on this batch. Run the task again."
+                    f"{url} was removed right after it was written: another attempt is at "
+                    f"work on this batch. Run the task again."
                 )
             counts[path] = footer.rows
             if footer.low is not None and footer.high is not None:

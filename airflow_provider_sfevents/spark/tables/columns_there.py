@@ -1,4 +1,7 @@
-"""The columns of a table as Spark finds them, in our own words; for tables that nothing is recorded of (`found`)."""
+"""The columns of a table as Spark finds them, in our own words.
+
+For tables that nothing is recorded of (`found`).
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Delta: by path, or by name in a catalog that Delta's own stands in for.
 
-A MERGE that adds rows has read the dates it adds them to, so that one of two at once fails (`ConcurrentAppendException`). Delta's
-`txnAppId` and `txnVersion` are not used: a transaction of a version that is not above the last one is left out without a word.
+A MERGE that adds rows has read the dates it adds them to, so that one of two at once fails
+(`ConcurrentAppendException`). Delta's `txnAppId` and `txnVersion` are not used: a transaction of a
+version that is not above the last one is left out without a word.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ PARTITIONS = {naming.EVENT_DATE: "event_date", naming.NOT_PARTITIONED: ""}
 def from_the_start(configured: Mapping[str, str]) -> dict[str, str]:
     """Settings that Spark has to be started with: it takes extensions only then.
 
-    :param configured: by the user; other extensions stay, and so does another catalog in the place of Spark's own.
+    :param configured: by the user; other extensions stay, and so does another catalog in the place
+        of Spark's own.
     """
     session_catalog = f"{CATALOGS}{naming.SESSION_CATALOG}"
     return {
@@ -61,7 +63,8 @@ def settings(catalog: str, master: str, configured: str) -> Mapping[str, str]:
         f"{CATALOGS}{naming.SESSION_CATALOG}": CATALOG,
         **({f"{CATALOGS}{catalog}": configured} if configured else {}),
         **_SETTINGS,
-        # Reading a table's log takes 50 tasks else, which on one machine is most of a landing's time.
+        # Reading a table's log takes 50 tasks else, which on one machine is most of a landing's
+        # time.
         **(_FEW_PARTITIONS if master.startswith("local") else {}),
     }
 
@@ -74,8 +77,10 @@ def require(spark: SparkSession) -> None:
     require_class(spark, EXTENSION, naming.DELTA, coordinates.DELTA)
     if EXTENSION not in str(spark.conf.get(EXTENSIONS, "")):
         raise ConfigurationError(
-            f"table_format='delta' needs Spark to be started with {EXTENSIONS}={EXTENSION} (and {CATALOGS}{naming.SESSION_CATALOG}="
-            f"{CATALOG}); land.py sets both, but this session was made without. Nothing was written."
+            f"table_format='delta' needs Spark to be started with {EXTENSIONS}={EXTENSION} "
+            f"(and {CATALOGS}{naming.SESSION_CATALOG}="
+            f"{CATALOG}); land.py sets both, but this session was made without. Nothing was "
+            f"written."
         )
 
 
@@ -83,8 +88,10 @@ def require_catalog(spark: SparkSession, catalog: str) -> None:
     """:raises ConfigurationError: Spark knows no such catalog."""
     if not spark.conf.get(f"{CATALOGS}{catalog}", ""):
         raise ConfigurationError(
-            f"Spark knows no catalog {catalog!r}; nothing was written. Configure it: conf={{'{CATALOGS}{catalog}': 'its class', ...}}; or "
-            f"give a namespace of Spark's own catalog ('salesforce', without a dot), or the tables' root URL."
+            f"Spark knows no catalog {catalog!r}; nothing was written. Configure it: "
+            f"conf={{'{CATALOGS}{catalog}': 'its class', ...}}; or "
+            f"give a namespace of Spark's own catalog ('salesforce', without a dot), or the "
+            f"tables' root URL."
         )
 
 

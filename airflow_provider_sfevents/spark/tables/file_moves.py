@@ -1,18 +1,23 @@
-"""Moves of a batch's files from the folder they were written in to the tables. The plan is pure; `publish` acts on it.
+"""Moves of a batch's files from the folder they were written in to the tables.
 
-A landed file is named after its batch and the staged files its rows come from (`splits`), never after how Spark divides the work:
-`<root>/<event type>/event_date=2026-11-01/<batch id>-00003.parquet`. Two landings of a batch therefore replace each other's files
-one by one, whichever comes first. What an earlier landing left under a name that this one does not have goes after the moves: until
-then the batch is there at least in its old form.
-So do its rows in files of other writers (`tables.parquet.foreign_files`).
+The plan is pure; `publish` acts on it.
 
-Two landings of one manifest put an event in files of one name, so that a reader never finds it in two. An event may be in two for a
-moment where it changes its file: from quarantine to a table, or when a form of the batch that never landed had left files behind
-(`fence`), from which another form's differ. Until those are removed the batch is not in the ledger, or not in this form.
+A landed file is named after its batch and the staged files its rows come from (`splits`), never
+after how Spark divides the work: `<root>/<event type>/event_date=2026-11-01/<batch
+id>-00003.parquet`. Two landings of a batch therefore replace each other's files one by one,
+whichever comes first. What an earlier landing left under a name that this one does not have goes
+after the moves: until then the batch is there at least in its old form. So do its rows in files of
+other writers (`tables.parquet.foreign_files`).
 
-The ledger's file of the batch says that all of this is done (`tables.parquet.file_ledger`). It is written into the attempt's folder before
-the first move, and in the end only renamed: an attempt whose folder another one has cleared away can no longer say that it has
-landed. Folders that begin with an underscore are no event tables.
+Two landings of one manifest put an event in files of one name, so that a reader never finds it in
+two. An event may be in two for a moment where it changes its file: from quarantine to a table, or
+when a form of the batch that never landed had left files behind (`fence`), from which another
+form's differ. Until those are removed the batch is not in the ledger, or not in this form.
+
+The ledger's file of the batch says that all of this is done (`tables.parquet.file_ledger`). It is
+written into the attempt's folder before the first move, and in the end only renamed: an attempt
+whose folder another one has cleared away can no longer say that it has landed. Folders that begin
+with an underscore are no event tables.
 """
 
 from __future__ import annotations
@@ -37,7 +42,10 @@ _WRITTEN = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """A file to rename. Both paths are relative: the source to the attempt's folder, the target to the table root."""
+    """A file to rename.
+
+    Both paths are relative: the source to the attempt's folder, the target to the table root.
+    """
 
     source: str
     target: str
@@ -116,7 +124,8 @@ def names_of(batch_id: str) -> re.Pattern[str]:
 def plan_moves(written: Iterable[str], batch_id: str) -> tuple[Move, ...]:
     """Plan the place of each written file.
 
-    :param written: paths below the attempt's folder: `<table>/event_date=<date>/staged_split=<n>/<any name>.parquet`.
+    :param written: paths below the attempt's folder:
+        `<table>/event_date=<date>/staged_split=<n>/<any name>.parquet`.
     :raises StagingError: two files would get one name, so that one's rows would be lost.
     """
     moves: dict[str, Move] = {}
@@ -125,8 +134,10 @@ def plan_moves(written: Iterable[str], batch_id: str) -> tuple[Move, ...]:
         target = f"{found['table']}/{found['folder']}/{file_name(batch_id, int(found['split']))}"
         if target in moves:
             raise StagingError(
-                f"Spark wrote the rows of {target} into two files, {moves[target].source} and {source}; nothing was landed. "
-                "Unset spark.sql.files.maxRecordsPerFile and spark.sql.files.maxPartitionNum for this job."
+                f"Spark wrote the rows of {target} into two files, {moves[target].source} "
+                f"and {source}; nothing was landed. "
+                "Unset spark.sql.files.maxRecordsPerFile and spark.sql.files.maxPartitionNum "
+                "for this job."
             )
         moves[target] = Move(source=source, target=target)
     return tuple(moves.values())
@@ -169,7 +180,8 @@ def publish(
     :raises StagingError: one of the other writers' files has changed meanwhile.
     """
     moves = tuple(moves)
-    # All folders before the first move: a landing that may not make them finds out while nothing can be seen.
+    # All folders before the first move: a landing that may not make them finds out while nothing
+    # can be seen.
     targets = [mark.target, *(move.target for move in moves)]
     for folder in sorted({target.rpartition("/")[0] for target in targets}):
         files.make_folder(f"{root}/{folder}")

@@ -1,7 +1,8 @@
 """Iceberg: by path, in a hadoop catalog whose warehouse is the folder above the root, or by name in whatever catalog.
 
-A MERGE at serializable isolation has read what its condition says, so that one of two at once fails; two appends would both succeed.
-The isolation is a property of the table, and tables are made with it; a table with another isolation is refused.
+A MERGE at serializable isolation has read what its condition says, so that one of two at once
+fails; two appends would both succeed. The isolation is a property of the table, and tables are made
+with it; a table with another isolation is refused.
 """
 
 from __future__ import annotations
@@ -24,9 +25,11 @@ _SERIALIZABLE = "serializable"
 
 PROPERTIES: Mapping[str, str] = {
     **dict.fromkeys(_ISOLATIONS, _SERIALIZABLE),
-    # By this column a batch's files are found; else only the first 16 letters are known of them, which batches have in common.
+    # By this column a batch's files are found; else only the first 16 letters are known of them,
+    # which batches have in common.
     "write.metadata.metrics.column.batch_id": "full",
-    # Each commit writes a file of metadata with all snapshots; without this every one of them stays.
+    # Each commit writes a file of metadata with all snapshots; without this every one of them
+    # stays.
     "write.metadata.delete-after-commit.enabled": "true",
 }
 PARTITIONS = {
@@ -57,8 +60,10 @@ def require(spark: SparkSession, catalog: str) -> None:
     require_class(spark, CATALOG, naming.ICEBERG, coordinates.ICEBERG)
     if not spark.conf.get(f"{CATALOGS}{catalog}", ""):
         raise ConfigurationError(
-            f"Spark knows no catalog {catalog!r}; nothing was written. Configure it: conf={{'{CATALOGS}{catalog}': '{CATALOG}', "
-            f"'{CATALOGS}{catalog}.type': 'rest', 'hive', 'glue' or 'hadoop', ...}}, or give the tables' root URL instead of a name."
+            f"Spark knows no catalog {catalog!r}; nothing was written. Configure it: "
+            f"conf={{'{CATALOGS}{catalog}': '{CATALOG}', "
+            f"'{CATALOGS}{catalog}.type': 'rest', 'hive', 'glue' or 'hadoop', ...}}, or give "
+            f"the tables' root URL instead of a name."
         )
 
 
@@ -67,6 +72,8 @@ def check_isolation(properties: Mapping[str, str], label: str) -> None:
     for name in _ISOLATIONS:
         if properties.get(name, _SERIALIZABLE).lower() != _SERIALIZABLE:
             raise ConfigurationError(
-                f"The table {label} has {name}={properties[name]!r}, with which two landings at once could both put a batch in. "
-                f"Nothing was landed in it. ALTER TABLE ... SET TBLPROPERTIES ('{name}' = '{_SERIALIZABLE}')."
+                f"The table {label} has {name}={properties[name]!r}, with which two landings "
+                f"at once could both put a batch in. "
+                f"Nothing was landed in it. ALTER TABLE ... SET TBLPROPERTIES ('{name}' = "
+                f"'{_SERIALIZABLE}')."
             )

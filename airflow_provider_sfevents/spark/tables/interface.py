@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.tables.ledger import LedgerRow, LedgerView
 
 Standing = dict[str, frozenset[str]]
-"""What of a table may hold rows of other batches: names of files by folder, or the table's version. Empty: nothing does. Equal: nothing
+"""What of a table may hold rows of other batches: names of files by folder, or the table's version.
+
+Empty: nothing does. Equal: nothing
 has come meanwhile."""
 
 
@@ -22,14 +24,16 @@ has come meanwhile."""
 class Attempt:
     """Files that an attempt has written, on their way into the tables.
 
-    :param folder: URL of the attempt's own, with Parquet files: `<table>/event_date=<date>/staged_split=<n>/`.
+    :param folder: URL of the attempt's own, with Parquet files:
+        `<table>/event_date=<date>/staged_split=<n>/`.
     :param written: rows by file, relative to the folder.
     :param schemas: columns of what was written, by table.
     :param landed: the ledger's row; its revision counts from the row that is there.
     :param left_overs: whether other tables, too, may hold rows of this batch.
     :param before: files of the batch by the ledger, if it has landed before and no attempt has died
         since; paths relative to the root of the tables.
-    :param dates: ISO-8601, by table: event dates on which rows of the batch may be; None: any dates, since an attempt has died.
+    :param dates: ISO-8601, by table: event dates on which rows of the batch may be; None: any
+        dates, since an attempt has died.
     :param is_new: no table holds rows of the batch, as far as is known.
     :param fence: called right before each effect; raises where this landing must not go on.
     """
@@ -51,7 +55,8 @@ class Dialect(Protocol):
     :param using: the format's name in SQL.
     :param layout: clause with which tables are made, that says how they are cut; empty for none.
     :param properties: of the tables that are made.
-    :param tells_rows: a MERGE tells how many rows it has written, and no commit gets lost, so that nothing has to be counted.
+    :param tells_rows: a MERGE tells how many rows it has written, and no commit gets lost, so that
+        nothing has to be counted.
     """
 
     using: str
@@ -111,8 +116,8 @@ class Ledger(Protocol):
 class Tables(Protocol):
     """Tables of one format in one place, one for each event type and one for quarantine.
 
-    `root` is the URL of the folder for what is no table: attempts, columns' types. `spark` is the session in which the tables are
-    read; it skips no file.
+    `root` is the URL of the folder for what is no table: attempts, columns' types. `spark` is the
+    session in which the tables are read; it skips no file.
     """
 
     root: str
@@ -149,10 +154,12 @@ class Tables(Protocol):
         ...
 
     def publish(self, attempt: Attempt) -> None:
-        """Bring everything in, replacing what is there of the batch, and write the ledger's row; killed anywhere, the next one makes it whole.
+        """Bring everything in, replacing what is there of the batch, and write the ledger's row.
 
-        :raises StagingError: the tables do not hold the batch afterwards.
-        :raises merged_ledger.OtherFormError: another form has landed or claimed the batch meanwhile.
+        Killed anywhere, the next one makes it whole.
+
+        :raises StagingError: the tables do not hold the batch afterwards. :raises
+            merged_ledger.OtherFormError: another form has landed or claimed the batch meanwhile.
         """
         ...
 

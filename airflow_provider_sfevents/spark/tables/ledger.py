@@ -1,4 +1,6 @@
-"""The ledger `_batches`, a table beside the event tables: one row for each batch that has landed. Values; no I/O, no Spark.
+"""The ledger `_batches`, a table beside the event tables: one row for each batch that has landed.
+
+Values; no I/O, no Spark.
 
 A batch has landed when its row is there: the row is written after the last event table's commit.
 Landing a batch again replaces its row. The schemas that no earlier batch had stand in the row of
@@ -67,7 +69,9 @@ COLUMNS: Mapping[str, Any] = {
     "drift": [_DRIFT],
     "schemas": [dict.fromkeys(("event_type", "schema_id", "schema_json"), _TEXTS)],
 }
-"""Columns and their types; a list is an array of its item, a mapping a struct. Columns that look-ups
+"""Columns and their types; a list is an array of its item, a mapping a struct.
+
+Columns that look-ups
 filter by come first, since Delta keeps statistics of the first 32 columns alone."""
 
 SchemaKey = tuple[str, str, str]
@@ -221,7 +225,8 @@ class LedgerView:
     """Rows of the ledger that concern one batch.
 
     :param row: None: the batch has not landed.
-    :param claimed_by: creation time of the manifest whose landing has claimed the batch (`tables.merging.merged_ledger`); None: no claim.
+    :param claimed_by: creation time of the manifest whose landing has claimed the batch
+        (`tables.merging.merged_ledger`); None: no claim.
     :param schemas: keys of the schemas that other batches brought.
     """
 
@@ -231,14 +236,18 @@ class LedgerView:
 
 
 def claim_id(batch_id: str) -> str:
-    """The id under which a claim of a batch stands in the ledger; no event has it as its `batch_id`."""
+    """The id under which a claim of a batch stands in the ledger.
+
+    No event has it as its `batch_id`.
+    """
     return f"{batch_id} (landing)"
 
 
 def view_of(found: Iterable[Mapping[str, Any]], batch_id: str) -> LedgerView:
     """Sort out rows of the ledger: the batch's own, a claim, and those with new schemas.
 
-    :param found: where the ledger has several rows of a batch, the one of the highest revision counts.
+    :param found: where the ledger has several rows of a batch, the one of the highest revision
+        counts.
     """
     row: LedgerRow | None = None
     claimed_by: datetime | None = None

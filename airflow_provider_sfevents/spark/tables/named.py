@@ -1,4 +1,7 @@
-"""Tables by name in a catalog: Delta's and Iceberg's; Iceberg's by path, too, which have a catalog of their own."""
+"""Tables by name in a catalog: Delta's and Iceberg's.
+
+Iceberg's by path, too, which have a catalog of their own.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +111,8 @@ class Named:
     def check_table(self, table: str) -> None:
         if not self._is_ours(table):
             raise ConfigurationError(
-                f"The table {self.label(table)} is no {self.using} table. Nothing was landed in it; land in another namespace, or give its "
+                f"The table {self.label(table)} is no {self.using} table. Nothing was landed "
+                f"in it; land in another namespace, or give its "
                 "table_format."
             )
         if self._is_iceberg():

@@ -1,7 +1,10 @@
-"""Names and places of tables, and their partitions, from what a user gives. No I/O, no Spark; used when a DAG is parsed, too.
+"""Names and places of tables, and their partitions, from what a user gives.
 
-`table` is a URL (the tables are folders below it) or the name of a namespace in a catalog (the tables are in it). The rule: what holds
-a `/` is a URL. What holds none is a name for Delta and Iceberg; Parquet tables are in no catalog, so for them it is a folder.
+No I/O, no Spark; used when a DAG is parsed, too.
+
+`table` is a URL (the tables are folders below it) or the name of a namespace in a catalog (the
+tables are in it). The rule: what holds a `/` is a URL. What holds none is a name for Delta and
+Iceberg; Parquet tables are in no catalog, so for them it is a folder.
 """
 
 from __future__ import annotations
@@ -58,7 +61,8 @@ def place_of(table: str, table_format: str) -> Place:
     if table_format == PARQUET:
         if looks_named(table):
             raise ConfigurationError(
-                f"table={table!r} reads like a name in a catalog, and Parquet tables are in no catalog. Give a root URL (for a folder of "
+                f"table={table!r} reads like a name in a catalog, and Parquet tables are in "
+                f"no catalog. Give a root URL (for a folder of "
                 f"this name './{table}'), or table_format='delta' or 'iceberg'."
             )
         return Folder(root=table.rstrip("/"))
@@ -66,8 +70,10 @@ def place_of(table: str, table_format: str) -> Place:
         return Folder(root=_checked_root(table, table_format))
     if not _NAME.fullmatch(table):
         raise ConfigurationError(
-            f"table={table!r} is neither a URL (it holds no '/') nor a name in a catalog (letters, digits, '_', '-', dots between). Give "
-            f"the tables' root, such as 's3a://lake/salesforce', or a namespace, such as 'lake.salesforce'."
+            f"table={table!r} is neither a URL (it holds no '/') nor a name in a catalog "
+            f"(letters, digits, '_', '-', dots between). Give "
+            f"the tables' root, such as 's3a://lake/salesforce', or a namespace, such as "
+            f"'lake.salesforce'."
         )
     catalog, dot, path = table.partition(".")
     if not dot:
@@ -83,7 +89,8 @@ def check_tables(table: str, table_format: str, partition_by: str) -> None:
         )
     if partition_by not in PARTITIONINGS[table_format]:
         raise ConfigurationError(
-            f"partition_by={partition_by!r} is not possible with table_format={table_format!r}; give {_either(PARTITIONINGS[table_format])}."
+            f"partition_by={partition_by!r} is not possible with "
+            f"table_format={table_format!r}; give {_either(PARTITIONINGS[table_format])}."
         )
     place_of(table, table_format)
 
@@ -107,7 +114,8 @@ def _checked_root(table: str, table_format: str) -> str:
     root = table.rstrip("/")
     if table_format == ICEBERG and "/" not in root.partition("://")[2 if "://" in root else 0]:
         raise ConfigurationError(
-            f"table={table!r} has no folder above it. Iceberg tables by path are in a namespace (the last folder) of a warehouse (all "
+            f"table={table!r} has no folder above it. Iceberg tables by path are in a "
+            f"namespace (the last folder) of a warehouse (all "
             f"before it): give one folder more, such as '{root}/salesforce'."
         )
     return root

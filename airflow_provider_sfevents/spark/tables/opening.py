@@ -44,8 +44,10 @@ def open_tables(
 
     :param table: root URL, or a namespace's name.
     :param options: of tables that are made.
-    :param landing_folder: URL of the folder for attempts and columns' types. Default: the root, or the namespace's location.
-    :param reading: for a user's own reading, with the settings of the session; then nothing is made.
+    :param landing_folder: URL of the folder for attempts and columns' types. Default: the root, or
+        the namespace's location.
+    :param reading: for a user's own reading, with the settings of the session; then nothing is
+        made.
     :raises ConfigurationError: it cannot be; the message says what to change.
     """
     naming.check_tables(table, table_format, options.partition_by)
@@ -83,7 +85,8 @@ def open_dialect(
     place = naming.place_of(table, table_format)
     if not reading and not naming.commits_safely(table, table_format):
         logger.warning(
-            "Two landings at once in %s may not see each other: the store renames by copying. Land in it by one task at a time, or in a "
+            "Two landings at once in %s may not see each other: the store renames by "
+            "copying. Land in it by one task at a time, or in a "
             "catalog's tables.",
             table,
         )
@@ -107,7 +110,8 @@ def open_format(
     """Set up a session for a format with commits; nothing is made.
 
     :param table: as of `open_tables`, as are the others.
-    :raises ConfigurationError: the format or the catalog is not there; the message says what to add.
+    :raises ConfigurationError: the format or the catalog is not there; the message says what to
+        add.
     """
     place = naming.place_of(table, table_format)
     made = reading_session if reading else own_session
@@ -138,7 +142,9 @@ def _side_folder(place: Place, dialect: DeltaByPath | Named) -> str:
     folder = dialect.location() if isinstance(dialect, Named) else ""
     if not folder:
         raise ConfigurationError(
-            f"The catalog gives no location for the namespace of {dialect.label('...')}, and files on their way and columns' "
-            "types have to go somewhere. Give landing_folder, a URL that every landing in this namespace can write, and always the same."
+            f"The catalog gives no location for the namespace of {dialect.label('...')}, and "
+            f"files on their way and columns' "
+            "types have to go somewhere. Give landing_folder, a URL that every landing in "
+            "this namespace can write, and always the same."
         )
     return folder

@@ -52,7 +52,8 @@ def reading_session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSe
 def _made(spark: SparkSession, copied: str, settings: Mapping[str, str]) -> SparkSession:
     session = spark.newSession()
     found = {key: value for key, value in settings_of(spark).items() if key.startswith(copied)}
-    # What Spark was started with every session has, and none can set. Of catalogs' keys Spark knows too little to say so.
+    # What Spark was started with every session has, and none can set. Of catalogs' keys Spark knows
+    # too little to say so.
     kept = {
         key: value
         for key, value in found.items()
@@ -102,7 +103,8 @@ def check_settled(settings: Mapping[str, str], found: Mapping[str, str]) -> None
     for key, value in settings.items():
         if found.get(key) != value:
             raise ConfigurationError(
-                f"This Spark has {key}={found.get(key)!r} and does not change it, but a landing needs {value!r}; nothing was written. Remove the "
+                f"This Spark has {key}={found.get(key)!r} and does not change it, but a "
+                f"landing needs {value!r}; nothing was written. Remove the "
                 "setting from the cluster's policy, or land on another cluster."
             )
 
@@ -120,8 +122,10 @@ def require_class(spark: SparkSession, name: str, table_format: str, coordinates
         loader.loadClass(name)
     except Py4JJavaError as error:
         raise ConfigurationError(
-            f"table_format={table_format!r} needs a jar that this Spark does not have; nothing was written. Give packages="
-            f"'{coordinates}' to the operator (spark-submit --packages), or put the jar and what it depends on into jars=."
+            f"table_format={table_format!r} needs a jar that this Spark does not have; "
+            f"nothing was written. Give packages="
+            f"'{coordinates}' to the operator (spark-submit --packages), or put the jar and "
+            f"what it depends on into jars=."
         ) from error
 
 

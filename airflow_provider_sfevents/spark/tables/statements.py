@@ -1,9 +1,13 @@
-"""The SQL with which a batch gets into Delta and Iceberg tables, and how a table's columns grow. Plain text from plain values.
+"""The SQL with which a batch gets into Delta and Iceberg tables, and how a table's columns grow.
 
-A landing is a MERGE, the first one too: two appends at once would both succeed, while a merge says what it has read, so that the
-second of two merges fails and is tried again. It compares no more than it has to: the rows of this batch, on the dates where it has or
-had some, so that other files are not even opened. Rows that the batch no longer has are in the source, marked `gone`. (`WHEN NOT
-MATCHED BY SOURCE` says the same in fewer words, but Spark then reads, and for Iceberg rewrites, the whole table.)
+Plain text from plain values.
+
+A landing is a MERGE, the first one too: two appends at once would both succeed, while a merge says
+what it has read, so that the second of two merges fails and is tried again. It compares no more
+than it has to: the rows of this batch, on the dates where it has or had some, so that other files
+are not even opened. Rows that the batch no longer has are in the source, marked `gone`. (`WHEN NOT
+MATCHED BY SOURCE` says the same in fewer words, but Spark then reads, and for Iceberg rewrites, the
+whole table.)
 """
 
 from __future__ import annotations
@@ -34,9 +38,11 @@ def merge(
     ours = of_batch(batch_id, dates, "t.")
     pairs = [(f"t.{quoted(name)}", f"s.{quoted(name)}", quoted(name)) for name in columns]
     return (
-        f"MERGE INTO {target} t USING {source} s ON {ours} AND t.{envelope.ORDINAL} = s.{envelope.ORDINAL} "  # noqa: S608 - all of it is quoted
+        f"MERGE INTO {target} t USING {source} s ON {ours} AND t.{envelope.ORDINAL} = "  # noqa: S608 - all is quoted
+        f"s.{envelope.ORDINAL} "
         f"WHEN MATCHED AND s.{envelope.GONE} THEN DELETE "
-        f"WHEN MATCHED THEN UPDATE SET {', '.join(f'{left} = {right}' for left, right, _ in pairs)} "
+        f"WHEN MATCHED THEN UPDATE SET "
+        f"{', '.join(f'{left} = {right}' for left, right, _ in pairs)} "
         f"WHEN NOT MATCHED AND NOT s.{envelope.GONE} "
         f"THEN INSERT ({', '.join(name for *_, name in pairs)}) "
         f"VALUES ({', '.join(right for _, right, _ in pairs)})"
@@ -46,7 +52,10 @@ def merge(
 def insert(
     target: str, source: str, columns: Sequence[str], batch_id: str, dates: Collection[str]
 ) -> str:
-    """Add the source's rows of a batch that has none in the table; rows that are there all the same stay, and are not added."""
+    """Add the source's rows of a batch that has none in the table.
+
+    Rows that are there all the same stay, and are not added.
+    """
     names = [quoted(name) for name in columns]
     return (
         f"MERGE INTO {target} t USING {source} s "  # noqa: S608 - all of it is quoted
@@ -83,7 +92,10 @@ def on_dates(dates: Collection[str], prefix: str = "") -> str:
 def create(
     target: str, using: str, schema: StructType, layout: str, properties: Mapping[str, str]
 ) -> str:
-    """:param layout: clause that says how the table is cut (`table_options.layout_sql`); empty for none."""
+    """:param layout: clause that says how the table is cut (`table_options.layout_sql`).
+
+    Empty for none.
+    """
     columns = ", ".join(f"{quoted(field.name)} {ddl(field.dataType)}" for field in schema.fields)
     said = ", ".join(f"{text(key)} = {text(value)}" for key, value in properties.items())
     return (
@@ -142,6 +154,7 @@ def _lacking(
         yield from _lacking(target, had.valueType, wanted.valueType, (*path, "value"))
     elif had != wanted:
         raise ConfigurationError(
-            f"Column {'.'.join(path)} of the table {target} is {had.simpleString()}, and the batch has {wanted.simpleString()}; nothing was "
+            f"Column {'.'.join(path)} of the table {target} is {had.simpleString()}, and the "
+            f"batch has {wanted.simpleString()}; nothing was "
             "landed in it. The table was changed: change the column back, or land in another table."
         )

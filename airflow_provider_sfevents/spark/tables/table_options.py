@@ -1,9 +1,11 @@
-"""Options that tables are made with: partitioning, clustering, properties. No I/O, no Spark; checked when a DAG is parsed, too.
+"""Options that tables are made with: partitioning, clustering, properties.
+
+No I/O, no Spark; checked when a DAG is parsed, too.
 
 1. Options count when a table is made. A table that is there keeps its own.
 2. `cluster_by` names envelope columns, because each table below a root has those.
-3. Event tables keep Delta's reader version 1: `deltalake`, and DuckDB through it, read no deletion vectors. Properties that raise it, and
-   those that landing relies on, are refused.
+3. Event tables keep Delta's reader version 1: `deltalake`, and DuckDB through it, read no deletion
+   vectors. Properties that raise it, and those that landing relies on, are refused.
 """
 
 from __future__ import annotations
@@ -56,7 +58,8 @@ class TableOptions:
     """Options that tables are made with.
 
     :param partition_by: one of `naming.PARTITIONINGS`.
-    :param cluster_by: Delta: columns; Iceberg: `bucket(N, column)`. None: `CLUSTERED` for an unpartitioned Delta table.
+    :param cluster_by: Delta: columns; Iceberg: `bucket(N, column)`. None: `CLUSTERED` for an
+        unpartitioned Delta table.
     :param properties: `TBLPROPERTIES` beside those that landing needs.
     """
 
@@ -76,7 +79,8 @@ def check_table_options(table_format: str, options: TableOptions) -> None:
     ):
         if value and table_format == naming.PARQUET:
             raise ConfigurationError(
-                f"{name}={value!r} is not possible with table_format='parquet': Parquet tables are plain files without a definition. Leave it "
+                f"{name}={value!r} is not possible with table_format='parquet': Parquet "
+                f"tables are plain files without a definition. Leave it "
                 "out, or give table_format='delta' or 'iceberg'."
             )
     _check_properties(table_format, options.properties)
@@ -86,14 +90,16 @@ def check_table_options(table_format: str, options: TableOptions) -> None:
         _check_buckets(options.cluster_by)
     elif options.partition_by != naming.NOT_PARTITIONED:
         raise ConfigurationError(
-            f"cluster_by={options.cluster_by!r} with partition_by={options.partition_by!r} is not possible: Delta clusters unpartitioned "
+            f"cluster_by={options.cluster_by!r} with partition_by={options.partition_by!r} "
+            f"is not possible: Delta clusters unpartitioned "
             f"tables only. Give partition_by='{naming.NOT_PARTITIONED}', or leave cluster_by out."
         )
     else:
         _check_columns(options.cluster_by, options.cluster_by)
         if len(options.cluster_by) > _MOST_CLUSTERED:
             raise ConfigurationError(
-                f"cluster_by={options.cluster_by!r} names {len(options.cluster_by)} columns; Delta takes at most {_MOST_CLUSTERED}."
+                f"cluster_by={options.cluster_by!r} names {len(options.cluster_by)} columns; "
+                f"Delta takes at most {_MOST_CLUSTERED}."
             )
 
 
@@ -120,8 +126,9 @@ def event_properties(table_format: str) -> dict[str, str]:
 def state_options(table_format: str, row_changes: RowChanges) -> TableOptions:
     """Options of current-state tables.
 
-    :param row_changes: `rewrite`: a commit writes each file anew in which a row changes; `vectors`: it writes beside the file which
-        rows of it are gone (Delta: deletion vectors; Iceberg: position deletes, merge-on-read).
+    :param row_changes: `rewrite`: a commit writes each file anew in which a row changes; `vectors`:
+        it writes beside the file which rows of it are gone (Delta: deletion vectors; Iceberg:
+        position deletes, merge-on-read).
     """
     beside = row_changes == "vectors"
     if table_format == naming.DELTA:
@@ -141,7 +148,8 @@ def cluster_by_of(given: Any) -> tuple[str, ...] | None:
     entries = (given,) if isinstance(given, str) else given
     if not isinstance(entries, (list, tuple)) or not all(isinstance(one, str) for one in entries):
         raise ConfigurationError(
-            f"cluster_by={given!r} is no list of columns; give such as ['event_date', 'batch_sequence']."
+            f"cluster_by={given!r} is no list of columns; give such as ['event_date', "
+            f"'batch_sequence']."
         )
     return tuple(entries)
 
@@ -151,7 +159,8 @@ def _check_properties(table_format: str, properties: Any) -> None:
         isinstance(one, str) for pair in properties.items() for one in pair
     ):
         raise ConfigurationError(
-            f"table_properties={properties!r} is no dict of texts; give such as {{'delta.logRetentionDuration': 'interval 60 days'}}."
+            f"table_properties={properties!r} is no dict of texts; give such as "
+            f"{{'delta.logRetentionDuration': 'interval 60 days'}}."
         )
     refused = {name.casefold(): why for name, why in _REFUSED.get(table_format, {}).items()}
     for name in properties:
@@ -169,7 +178,8 @@ def _check_buckets(cluster_by: Collection[str]) -> None:
         found = _BUCKET.fullmatch(one)
         if found is None:
             raise ConfigurationError(
-                f"cluster_by={one!r} is not possible with table_format='iceberg'; give buckets, such as 'bucket(16, event_id)'."
+                f"cluster_by={one!r} is not possible with table_format='iceberg'; give "
+                f"buckets, such as 'bucket(16, event_id)'."
             )
         _check_columns([found[2]], cluster_by)
 
@@ -178,5 +188,6 @@ def _check_columns(names: Collection[str], cluster_by: Collection[str]) -> None:
     for name in names:
         if name not in _COLUMNS:
             raise ConfigurationError(
-                f"cluster_by={cluster_by!r} names {name!r}, which not every table has; give some of {', '.join(_COLUMNS)}."
+                f"cluster_by={cluster_by!r} names {name!r}, which not every table has; give "
+                f"some of {', '.join(_COLUMNS)}."
             )

@@ -1,8 +1,9 @@
 """The types that a table's files are written with, beside the table: `_types/<event type>/<n>.json`, the highest number counts.
 
-They are kept for every format, since no table tells all of it (`recorded`). A number is taken by making its file, which only one of two
-landings can: the other one plans its batch anew, so that a column never gets two types. They are taken last of all, right before the
-first row goes into a table: a batch that does not land leaves nothing.
+They are kept for every format, since no table tells all of it (`recorded`). A number is taken by
+making its file, which only one of two landings can: the other one plans its batch anew, so that a
+column never gets two types. They are taken last of all, right before the first row goes into a
+table: a batch that does not land leaves nothing.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
 """Upkeep of a Delta table: OPTIMIZE and VACUUM.
 
-1. A partitioned table is compacted up to yesterday (UTC). Landings write into today's partition all the time, and a commit there that
-   crosses with a compaction is made twice.
-2. A table without partitions is compacted as a whole. A clustered one rewrites only files that are new since the last time.
-3. VACUUM removes files that no version of the last `keep_hours` needs. Delta's own retention of its log (30 days) is left as it is.
+1. A partitioned table is compacted up to yesterday (UTC). Landings write into today's partition all
+   the time, and a commit there that crosses with a compaction is made twice.
+2. A table without partitions is compacted as a whole. A clustered one rewrites only files that are
+   new since the last time.
+3. VACUUM removes files that no version of the last `keep_hours` needs. Delta's own retention of its
+   log (30 days) is left as it is.
 4. Both are commits of Delta: a job that is killed leaves the table as it was, or done.
 """
 
@@ -27,7 +29,8 @@ if TYPE_CHECKING:
 TARGET = 1024 * 1024 * 1024  # `spark.databricks.delta.optimize.maxFileSize`
 SETTINGS = {
     "spark.databricks.delta.optimize.maxFileSize": str(TARGET),
-    # The number of tasks that list a table's files. Spark's default, 10,000, takes minutes where there are few.
+    # The number of tasks that list a table's files. Spark's default, 10,000, takes minutes where
+    # there are few.
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "64",
     # `keep_hours` has a lower bound of its own.
     "spark.databricks.delta.retentionDurationCheck.enabled": "false",

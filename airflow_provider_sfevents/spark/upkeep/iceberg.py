@@ -1,13 +1,15 @@
 """Upkeep of an Iceberg table, by Iceberg's own procedures.
 
-1. Data files of a partition are rewritten to files of the table's target size, and position deletes are folded into them. Groups of
-   files commit one by one, so that a job that is killed loses one group's work.
+1. Data files of a partition are rewritten to files of the table's target size, and position deletes
+   are folded into them. Groups of files commit one by one, so that a job that is killed loses one
+   group's work.
 2. Position deletes that are left are rewritten, which drops those of files that are gone.
 3. Manifests are rewritten, so that planning a query reads few of them.
 4. Snapshots older than `keep_hours` expire, with the files that only they need; the newest stays.
 5. Orphans (files of tasks that died before their commit) older than `keep_hours` are removed.
 
-Each step looks at the table and does what is needed. So the next run completes one that was killed between two of them.
+Each step looks at the table and does what is needed. So the next run completes one that was killed
+between two of them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Upkeep of all tables below a root or in a namespace: table by table, each on its own.
 
-It runs beside landings and applies. It changes no row of an event table, so nothing that a current-state table may still read goes.
-A table that other writers keep committing to is skipped, and done by the next run; so is the rest of a run that was killed.
+It runs beside landings and applies. It changes no row of an event table, so nothing that a
+current-state table may still read goes. A table that other writers keep committing to is skipped,
+and done by the next run; so is the rest of a run that was killed.
 """
 
 from __future__ import annotations
@@ -75,7 +76,9 @@ def _maintained(
     )
     if not names:
         raise ConfigurationError(
-            f"There is no {options.table_format} table of {'current state' if is_state else 'events'} in {root}: nothing has landed there. "
+            f"There is no {options.table_format} table of "
+            f"{'current state' if is_state else 'events'} in {root}: nothing has landed "
+            f"there. "
             f"Check {'current_state' if is_state else 'table'} and table_format."
         )
     gone = 0
@@ -115,7 +118,10 @@ def _one(
 def _is_ours(
     session: SparkSession, tables: DeltaByPath | Named, name: str, *, is_state: bool
 ) -> bool:
-    """Tell whether a landing or an apply made the table; a namespace may hold others, which are left alone."""
+    """Tell whether a landing or an apply made the table.
+
+    A namespace may hold others, which are left alone.
+    """
     columns = set(session.table(tables.identifier(name)).columns)
     if not is_state:
         wanted = set(ledger.COLUMNS) if name == ledger.TABLE else _EVENT_COLUMNS

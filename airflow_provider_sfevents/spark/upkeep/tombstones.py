@@ -1,8 +1,9 @@
 """Removal of old tombstones of current state.
 
-A tombstone keeps a late event from bringing a deleted record back. It is removed when no such event can come: it is older than the
-time for which identities of events are remembered, and older than the entity's last full snapshot, and nothing of the entity waits for
-another one. All times are of the org's clock.
+A tombstone keeps a late event from bringing a deleted record back. It is removed when no such event
+can come: it is older than the time for which identities of events are remembered, and older than
+the entity's last full snapshot, and nothing of the entity waits for another one. All times are of
+the org's clock.
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ def remove_old(session: SparkSession, tables: DeltaByPath | Named, *, dry_run: b
     """
     return retry_conflicts(
         lambda: _removed(session, tables, dry_run=dry_run),
-        f"Other jobs kept committing to {tables.label(TOMBSTONES)}; nothing of it was removed. Run the task again.",
+        f"Other jobs kept committing to {tables.label(TOMBSTONES)}; nothing of it was "
+        f"removed. Run the task again.",
     )
 
 

@@ -1,12 +1,14 @@
 """The ledger of Delta and Iceberg tables: the table `_batches` in their format.
 
-1. The row that says that a batch has landed is written by one MERGE, which fails if the ledger has the batch in another form.
-   A MERGE has read what it depends on: of two at once the second meets a conflict, and looks again.
-2. An attempt that has removed the folders of attempts at older forms *claims* the batch before it changes a table: a row with
-   the id `ledger.claim_id` and the time of its manifest. An older attempt that is about to say that it has landed said so before
-   the claim, which then fails; or it meets a conflict with the claim, looks again, and fails.
-3. The claim goes with the MERGE that writes the row. A claim of an attempt that is lost is taken over by the next one, of
-   whatever form.
+1. The row that says that a batch has landed is written by one MERGE, which fails if the ledger has
+   the batch in another form. A MERGE has read what it depends on: of two at once the second meets a
+   conflict, and looks again.
+2. An attempt that has removed the folders of attempts at older forms *claims* the batch before it
+   changes a table: a row with the id `ledger.claim_id` and the time of its manifest. An older
+   attempt that is about to say that it has landed said so before the claim, which then fails; or it
+   meets a conflict with the claim, looks again, and fails.
+3. The claim goes with the MERGE that writes the row. A claim of an attempt that is lost is taken
+   over by the next one, of whatever form.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ _SOURCE = "sfevents_ledger"
 _PROPERTIES = {naming.ICEBERG: iceberg.PROPERTIES}
 _REFUSAL = "sfevents: the ledger has the batch in another form"
 _CHECK, _CLAIM = -1, 0
-"""Revisions of rows of a MERGE's source that are not written as they are: one to compare, one for the claim."""
+"""Revisions of rows of a MERGE's source that are not written as they are: one to compare, one for
+the claim.
+"""
 
 
 class OtherFormError(Exception):
@@ -74,7 +78,8 @@ class MergedLedger:
     def make(self) -> None:
         """Create the table unless it is there; options of event tables do not concern it.
 
-        :raises ConfigurationError: it is set up so that two landings at once would not see each other.
+        :raises ConfigurationError: it is set up so that two landings at once would not see each
+            other.
         """
         if self._is_ready:
             return
@@ -104,7 +109,10 @@ class MergedLedger:
         retry_conflicts(partial(self._merge, source, clauses), gave_up)
 
     def add(self, row: LedgerRow) -> bool:
-        """Say that a batch has landed for the first time; false where the ledger has the batch already, or a claim of it."""
+        """Say that a batch has landed for the first time.
+
+        False where the ledger has the batch already, or a claim of it.
+        """
         self.make()
         told = self._merge([row.to_values()], f"WHEN NOT MATCHED THEN INSERT {_inserted()}")
         return bool(told.get("num_inserted_rows"))
@@ -120,7 +128,8 @@ class MergedLedger:
         )
         self._merge(
             [row.to_values(), self._special(row, _CLAIM)],
-            f"WHEN MATCHED AND t.`staged_at` <> s.`staged_at` THEN UPDATE SET `attempt` = {_refused()} "  # noqa: S608 - values are quoted
+            f"WHEN MATCHED AND t.`staged_at` <> s.`staged_at` THEN UPDATE SET `attempt` = "  # noqa: S608 - all is quoted
+            f"{_refused()} "
             f"WHEN MATCHED AND s.`revision` = {_CLAIM} THEN DELETE "
             f"WHEN MATCHED THEN UPDATE SET {updated}, `revision` = t.`revision` + 1 "
             f"WHEN NOT MATCHED AND s.`revision` > 0 THEN INSERT {_inserted()}",
@@ -148,7 +157,10 @@ class MergedLedger:
         batch_id = min(one["batch_id"] for one in source)
         ids = f"{text(batch_id)}, {text(ledger.claim_id(batch_id))}"
         same = "AND t.`batch_id` = s.`batch_id` " if len(source) > 1 else ""
-        said = f"MERGE INTO {self._name()} t USING {_SOURCE} s ON t.`batch_id` IN ({ids}) {same}{clauses}"
+        said = (
+            f"MERGE INTO {self._name()} t USING {_SOURCE} s ON t.`batch_id` IN ({ids}) "
+            f"{same}{clauses}"
+        )
         try:
             told = self._spark.sql(said).first()
         except Exception as error:

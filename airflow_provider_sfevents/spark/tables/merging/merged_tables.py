@@ -1,15 +1,18 @@
 """Tables of Delta and Iceberg: a batch gets into a table by one MERGE, which is one commit.
 
-Everything is written as Parquet into the attempt's folder first, counted and compared there, as for Parquet tables; each table's
-MERGE then reads its rows from that folder. That is what fences attempts at other forms of the batch (`fence`): to take the
-folder away makes a MERGE fail that has not read it yet. One that has read it, and commits after another landing of the batch did,
-meets a conflict, since it has said what it has read, and looks again. What neither stops (an older form, about to commit rows to a table
-in which the newer form has none) is looked for after the last commit, and by its own landing too.
+Everything is written as Parquet into the attempt's folder first, counted and compared there, as for
+Parquet tables; each table's MERGE then reads its rows from that folder. That is what fences
+attempts at other forms of the batch (`fence`): to take the folder away makes a MERGE fail that has
+not read it yet. One that has read it, and commits after another landing of the batch did, meets a
+conflict, since it has said what it has read, and looks again. What neither stops (an older form,
+about to commit rows to a table in which the newer form has none) is looked for after the last
+commit, and by its own landing too.
 
-Several tables are several commits. The ledger's row comes after all of them (`merged_ledger`), and only when each table holds as many
-rows of the batch as it should. Where no commit gets lost (Delta by path, on a store that renames in one step), and the batch lands for
-the first time, the MERGE only inserts and tells the number of rows. Otherwise they are counted in the table, since a commit may get
-lost on a store without atomic renames, and other signs of it do not last.
+Several tables are several commits. The ledger's row comes after all of them (`merged_ledger`), and
+only when each table holds as many rows of the batch as it should. Where no commit gets lost (Delta
+by path, on a store that renames in one step), and the batch lands for the first time, the MERGE
+only inserts and tells the number of rows. Otherwise they are counted in the table, since a commit
+may get lost on a store without atomic renames, and other signs of it do not last.
 """
 
 from __future__ import annotations
@@ -65,7 +68,10 @@ class MergedTables:
         return self._rows(table).schema if self._dialect.exists(table) else None
 
     def standing(self, table: str, dates: Iterable[str], batch_id: str) -> Standing:  # noqa: ARG002
-        """The table's version, whatever the dates; nothing where no landing made the table, which is refused before it gets a row."""
+        """The table's version, whatever the dates.
+
+        Nothing where no landing made the table, which is refused before it gets a row.
+        """
         if not self._dialect.exists(table) or not self._is_ours(table):
             return {}
         return {table: frozenset({self._dialect.version(table)})}
@@ -106,7 +112,8 @@ class MergedTables:
         landed = attempt.landed
         dates = file_moves.dates_of(attempt.written)
         few_rows_merge(self.spark, landed.events)
-        # All tables before the first commit: a landing that may not make them finds out while nothing can be seen.
+        # All tables before the first commit: a landing that may not make them finds out while
+        # nothing can be seen.
         side_by_side(
             lambda table: self._again(partial(self._make_ready, table, attempt.schemas[table])),
             dates,
@@ -134,7 +141,8 @@ class MergedTables:
         row = self.ledger.view(landed.batch_id).row
         if row is None or row.staged_at != landed.staged_at:
             raise StagingError(
-                f"Batch {landed.batch_id} is in its tables, but its row of {self.ledger.label} is not: another commit took its place. "
+                f"Batch {landed.batch_id} is in its tables, but its row of "
+                f"{self.ledger.label} is not: another commit took its place. "
                 "It does not count as landed. Run the task again."
             )
 
@@ -142,8 +150,10 @@ class MergedTables:
         expected = {one.name: one.rows for one in landed.tables}
         if wrong := self._differences(landed.batch_id, expected, landed.dates):
             raise NotLandedError(
-                f"{self.ledger.label} says that batch {landed.batch_id} has landed in its form of {landed.staged_at.isoformat()}, but "
-                f"{wrong}. Another program has changed the table or set it back. Delete the batch's row of {self.ledger.label} and "
+                f"{self.ledger.label} says that batch {landed.batch_id} has landed in its "
+                f"form of {landed.staged_at.isoformat()}, but "
+                f"{wrong}. Another program has changed the table or set it back. Delete the "
+                f"batch's row of {self.ledger.label} and "
                 "run the task again, which lands the batch anew."
             )
 
@@ -163,7 +173,8 @@ class MergedTables:
         """:raises StagingError: other landings committed first, each time."""
         return retry_conflicts(
             act,
-            f"Other landings kept committing to the tables below {self.root}; nothing more was landed. Run the task again.",
+            f"Other landings kept committing to the tables below {self.root}; nothing more "
+            f"was landed. Run the task again.",
         )
 
     def _make_ready(self, table: str, wanted: StructType) -> None:
@@ -189,7 +200,8 @@ class MergedTables:
     def _check_columns(self, table: str, had: StructType) -> None:
         if missing := [name for name in _NEEDED if name not in had.names]:
             raise ConfigurationError(
-                f"The table {self.label(table)} has no column {' and no '.join(missing)}: it was not made by a landing. Nothing was landed in "
+                f"The table {self.label(table)} has no column {' and no '.join(missing)}: it "
+                f"was not made by a landing. Nothing was landed in "
                 "it; land in another place."
             )
 
@@ -205,7 +217,10 @@ class MergedTables:
         return False
 
     def _add(self, table: str, dates: Collection[str], attempt: Attempt) -> bool:
-        """Add the rows of a batch that lands for the first time; false where the table held rows of it all the same."""
+        """Add the rows of a batch that lands for the first time.
+
+        False where the table held rows of it all the same.
+        """
         rows = self._source(table, attempt)
         batch_id = attempt.landed.batch_id
         target = self._dialect.identifier(table)
@@ -247,7 +262,8 @@ class MergedTables:
     def _dates_of(self, table: str, attempt: Attempt) -> set[str]:
         """Dates on which the table has rows of a batch.
 
-        By `batch_id` alone all files of a compacted table would be read, since each of them has rows of many batches.
+        By `batch_id` alone all files of a compacted table would be read, since each of them has
+        rows of many batches.
         """
         if attempt.is_new:
             return set()
@@ -284,7 +300,8 @@ class MergedTables:
         if wrong := self._differences(attempt.landed.batch_id, expected, within):
             attempt.fence()
             raise StagingError(
-                f"Batch {attempt.landed.batch_id} was committed, but {wrong}: another commit took its place. It does not count as landed. "
+                f"Batch {attempt.landed.batch_id} was committed, but {wrong}: another commit "
+                f"took its place. It does not count as landed. "
                 "Run the task again."
             )
 
@@ -316,7 +333,10 @@ def _rows_of(table: str, attempt: Attempt) -> int:
 
 
 def _dates_within(table: str, attempt: Attempt) -> set[str] | None:
-    """Dates on which rows of the batch may be in a table, its own included; None: any. Catalogs may give names in lower case."""
+    """Dates on which rows of the batch may be in a table, its own included; None: any.
+
+    Catalogs may give names in lower case.
+    """
     if attempt.dates is None:
         return None
     known = (attempt.dates, file_moves.dates_of(attempt.written))

@@ -1,12 +1,14 @@
 """The ledger of Parquet tables: few Parquet files in the folder `_batches`.
 
-1. A landing's file `<batch id>-r<revision>.parquet` holds one row. It is renamed into place as the last effect of a landing
-   (`file_moves.publish`); landing the batch again makes a file of the next revision, then removes the earlier one.
+1. A landing's file `<batch id>-r<revision>.parquet` holds one row. It is renamed into place as the
+   last effect of a landing (`file_moves.publish`); landing the batch again makes a file of the next
+   revision, then removes the earlier one.
 2. Of several rows of a batch the one of the highest revision counts.
-3. Once there are more than `MOST` such files, the next landing writes their rows, and those of the last folded file, into
-   `folded-<n>.parquet`, which only one of two landings can create.
-4. A later landing removes files whose rows are all in a folded file of a higher number. So a reader that lists the folder never
-   misses a row, even if files come and go meanwhile, and a kill between the two steps changes nothing.
+3. Once there are more than `MOST` such files, the next landing writes their rows, and those of the
+   last folded file, into `folded-<n>.parquet`, which only one of two landings can create.
+4. A later landing removes files whose rows are all in a folded file of a higher number. So a reader
+   that lists the folder never misses a row, even if files come and go meanwhile, and a kill between
+   the two steps changes nothing.
 """
 
 from __future__ import annotations
@@ -140,7 +142,9 @@ class FileLedger:
 
 
 def fold(files: LedgerFiles, folder: str, most: int = MOST, full: int = FULL) -> None:
-    """Fold a ledger's files if there are more than `most` of one row; the removal of what is folded is left to the next call.
+    """Fold a ledger's files if there are more than `most` of one row.
+
+    The removal of what is folded is left to the next call.
 
     :raises StagingError: a file cannot be read or written; nothing is lost.
     """

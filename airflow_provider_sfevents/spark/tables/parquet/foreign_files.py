@@ -156,7 +156,10 @@ class ForeignFiles:
         """Write the rows of other batches into a file; its name, empty where there are none."""
         take_out = f"Take the rows of {envelope.BATCH_ID} = '{batch_id}' out of it"
         if not self._can_replace:
-            why = f"holds {counted(found.own, 'row')} of it, and this store cannot replace a file in one step"
+            why = (
+                f"holds {counted(found.own, 'row')} of it, and this store cannot replace a file "
+                f"in one step"
+            )
             self._refuse(path, batch_id, why, take_out)
         if found.own == found.rows:
             return ""

@@ -1,4 +1,7 @@
-"""Parquet: folders of files that landings rename into place (`file_moves.publish`). There is no commit."""
+"""Parquet: folders of files that landings rename into place (`file_moves.publish`).
+
+There is no commit.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +56,8 @@ class ParquetTables:
             return self.read(table).schema
         except unreadable as error:
             logger.warning(
-                "The files of %s cannot be read as one table (%s); nor will they be with what lands now.",
+                "The files of %s cannot be read as one table (%s); nor will they be with "
+                "what lands now.",
                 root,
                 str(error).partition("\n")[0],
             )

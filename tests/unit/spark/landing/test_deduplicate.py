@@ -122,7 +122,10 @@ def test_an_event_of_two_identities_is_known_by_either() -> None:
 
 
 def test_of_many_events_only_those_in_doubt_are_looked_at() -> None:
-    """Only events whose identity is known or comes several times are looked at; nearly always there are none."""
+    """Only events whose identity is known or comes several times are looked at.
+
+    There are nearly always none.
+    """
     rows = pa.table(
         {"identity": ["a", "b", "c", "a"], "batch_ordinal": pa.array([3, 1, 0, 2], pa.int64())}
     )

@@ -124,7 +124,10 @@ def test_a_file_that_no_landing_writes_is_refused() -> None:
 
 
 def test_left_overs_are_this_batchs_files_that_this_landing_does_not_have() -> None:
-    """Other batches, a batch whose id begins alike, and foreign files stay; another table's, another date's and quarantine's go."""
+    """Other batches, a batch whose id begins alike, and foreign files stay.
+
+    Another table's, another date's and quarantine's go.
+    """
     stale = [
         "Gone__e/event_date=2026-11-01/e1-7-00000.parquet",
         "Order__e/event_date=2026-10-31/e1-7-00000.parquet",

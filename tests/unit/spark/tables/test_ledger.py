@@ -129,7 +129,10 @@ def test_two_texts_of_one_schema_id_are_two_schemas() -> None:
 
 def test_schemas_whose_events_are_quarantined_are_kept_too() -> None:
     """A schema with two fields that differ in case alone is refused, and kept all the same."""
-    twins = '{"type": "record", "name": "A__e", "fields": [{"name": "X", "type": "int"}, {"name": "x", "type": "int"}]}'
+    twins = (
+        '{"type": "record", "name": "A__e", "fields": [{"name": "X", "type": "int"}, {"name": '
+        '"x", "type": "int"}]}'
+    )
 
     rows = new_schemas(plan_batch({"s": twins}, dict), "00D", ())
 

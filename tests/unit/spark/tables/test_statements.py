@@ -35,11 +35,13 @@ def test_a_merge_touches_only_its_batch_on_its_dates() -> None:
     said = merge("`c`.`t`", "src", ["batch_id", "A__c"], "e-1", {"2026-11-02", "2026-11-01"})
 
     assert said == (
-        "MERGE INTO `c`.`t` t USING src s ON t.batch_id = 'e-1' AND t.event_date IN (DATE'2026-11-01', DATE'2026-11-02') "
+        "MERGE INTO `c`.`t` t USING src s ON t.batch_id = 'e-1' AND t.event_date IN "
+        "(DATE'2026-11-01', DATE'2026-11-02') "
         "AND t.batch_ordinal = s.batch_ordinal "
         "WHEN MATCHED AND s.sfevents_gone THEN DELETE "
         "WHEN MATCHED THEN UPDATE SET t.`batch_id` = s.`batch_id`, t.`A__c` = s.`A__c` "
-        "WHEN NOT MATCHED AND NOT s.sfevents_gone THEN INSERT (`batch_id`, `A__c`) VALUES (s.`batch_id`, s.`A__c`)"
+        "WHEN NOT MATCHED AND NOT s.sfevents_gone THEN INSERT (`batch_id`, `A__c`) VALUES "
+        "(s.`batch_id`, s.`A__c`)"
     )
 
 
@@ -73,7 +75,8 @@ def test_a_table_is_made_with_its_partitions_and_properties() -> None:
     """Or without either."""
     schema = StructType().add("event_date", DateType()).add("Header", HEADER)
     assert create("t", "iceberg", schema, "PARTITIONED BY (months(event_date))", {"a": "b"}) == (
-        "CREATE TABLE IF NOT EXISTS t (`event_date` date, `Header` struct<`entityName`: string, `recordIds`: array<string>>) "
+        "CREATE TABLE IF NOT EXISTS t (`event_date` date, `Header` struct<`entityName`: "
+        "string, `recordIds`: array<string>>) "
         "USING iceberg PARTITIONED BY (months(event_date)) TBLPROPERTIES ('a' = 'b')"
     )
     assert create("t", "delta", ORDER, "", {}) == (
@@ -82,7 +85,10 @@ def test_a_table_is_made_with_its_partitions_and_properties() -> None:
 
 
 def test_what_a_table_lacks_is_added_in_one_statement() -> None:
-    """Columns, and members of structs wherever they are; nothing where nothing is lacking, or where the table has more."""
+    """Columns, and members of structs wherever they are.
+
+    A table that has them all, or more, gets no statement.
+    """
     had = StructType([*ORDER.fields]).add("Header", StructType().add("entityName", StringType()))
     had = had.add("Items__c", ArrayType(StructType().add("a", IntegerType())))
     wanted = StructType([*ORDER.fields]).add("Header", HEADER).add("Size__c", LongType())
@@ -91,7 +97,8 @@ def test_what_a_table_lacks_is_added_in_one_statement() -> None:
     )
 
     assert add_columns("t", had, wanted) == (
-        "ALTER TABLE t ADD COLUMNS (`Header`.`recordIds` array<string>, `Size__c` bigint, `Items__c`.`element`.`b` bigint)"
+        "ALTER TABLE t ADD COLUMNS (`Header`.`recordIds` array<string>, `Size__c` bigint, "
+        "`Items__c`.`element`.`b` bigint)"
     )
     assert add_columns("t", wanted, had) == ""
 

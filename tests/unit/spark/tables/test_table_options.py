@@ -69,7 +69,10 @@ def test_an_option_that_the_format_has_is_taken(table_format: str, given: dict[s
 
 
 def test_the_layout_of_a_table_is_one_clause() -> None:
-    """An unpartitioned Delta table is clustered unless its author says otherwise; Iceberg's buckets stand beside its partitions."""
+    """An unpartitioned Delta table is clustered unless its author says otherwise.
+
+    Iceberg's buckets stand beside its partitions.
+    """
     assert layout_sql("delta", "event_date", None) == "PARTITIONED BY (event_date)"
     assert layout_sql("delta", "", None) == "CLUSTER BY (event_date, batch_sequence)"
     assert layout_sql("delta", "", ("event_id",)) == "CLUSTER BY (event_id)"

@@ -123,7 +123,10 @@ def test_a_full_file_stays_and_the_next_one_begins_anew() -> None:
 
 
 def test_a_batch_that_lands_again_after_it_was_folded_keeps_its_later_row() -> None:
-    """Its file is not removed while the folded file has an earlier revision; the next fold takes the later one."""
+    """Its file is not removed while the folded file has an earlier revision.
+
+    The next fold takes the later one.
+    """
     folder = landed(range(4))
     folder.fold()
     del folder.files["e-2-r1.parquet"]
