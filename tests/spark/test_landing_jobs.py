@@ -16,7 +16,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
 
-MOST = {"parquet": 4, "delta": 20, "iceberg": 14}
+MOST = {"parquet": 4, "delta": 13, "iceberg": 10}
 
 
 def jobs(spark: Any) -> int:
