@@ -27,7 +27,7 @@ from airflow_provider_sfevents.exceptions import SfEventsError
 from scripts import demo_tables
 from scripts.local_airflow import ROOT, LocalAirflow
 from scripts.local_salesforce import LocalSalesforce
-from scripts.processes import CannotRun, stop_on_signals
+from scripts.processes import CannotRunError, stop_on_signals
 from scripts.screen import Screen
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def main() -> int:
     try:
         with _place(screen) as place:
             return Demo(place, screen).play()
-    except (CannotRun, EmulatorError, SfEventsError) as error:
+    except (CannotRunError, EmulatorError, SfEventsError) as error:
         return _failed(str(error))
     except OSError as error:
         return _failed(f"{error.filename or 'the disk'}: {error.strerror}")
@@ -261,12 +261,14 @@ def _place(screen: Screen) -> Iterator[Path]:
         place.mkdir(parents=True, exist_ok=True)
         lock = (place / "lock").open("w")
     except OSError as error:
-        raise CannotRun(f"cannot write to {place}: {error.strerror}") from error
+        raise CannotRunError(f"cannot write to {place}: {error.strerror}") from error
     with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise CannotRun(f"another `make demo` is at work in {place}; wait for it") from error
+            raise CannotRunError(
+                f"another `make demo` is at work in {place}; wait for it"
+            ) from error
         if why := _stale(place / "made-from"):
             screen.say(f"Beginning anew: {why}.")
             for entry in place.iterdir():

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.spark.tables.coordinates import DELTA
 from airflow_provider_sfevents.submit.deploy_modes import unresolved_jars
-from scripts.processes import CannotRun, running, what_went_wrong
+from scripts.processes import CannotRunError, running, what_went_wrong
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,16 +40,16 @@ class LocalAirflow:
     def create(cls, place: Path, extra: Mapping[str, str] | None = None) -> LocalAirflow:
         """Make the folders and the environment.
 
-        :raises CannotRun: without a Java for Spark, or if the folder cannot be written.
+        :raises CannotRunError: without a Java for Spark, or if the folder cannot be written.
         """
         try:
             (place / "logs").mkdir(parents=True, exist_ok=True)
             (place / "airflow").mkdir(exist_ok=True)
             free = shutil.disk_usage(place).free // 2**20
         except OSError as error:
-            raise CannotRun(f"cannot write to {place}: {error.strerror}") from error
+            raise CannotRunError(f"cannot write to {place}: {error.strerror}") from error
         if free < NEEDED_MEGABYTES:
-            raise CannotRun(
+            raise CannotRunError(
                 f"only {free} MB are free in {place}; this needs {NEEDED_MEGABYTES} MB. Make room "
                 "there"
             )
@@ -78,7 +78,7 @@ class LocalAirflow:
         """Run an `airflow` command to its end.
 
         :param log: name of the file that takes what it says.
-        :raises CannotRun: when it fails; with the lines of the log that say why.
+        :raises CannotRunError: when it fails; with the lines of the log that say why.
         """
         path = self.log(log)
         with running(
@@ -87,7 +87,7 @@ class LocalAirflow:
             if process.wait() == 0:
                 return
         why = "\n    ".join(what_went_wrong(path))
-        raise CannotRun(
+        raise CannotRunError(
             f"`airflow {' '.join(arguments[:3])}` failed:\n    {why}\nAll it said is in {path}"
         )
 
@@ -109,7 +109,7 @@ class LocalAirflow:
         Those take them from `SFEVENTS_LAKE_JARS`. Spark downloads them as it would for `packages`,
         but into this folder, so that a damaged copy in the user's own folder does no harm.
 
-        :raises CannotRun: Spark could not download them; these DAGs then try it by themselves.
+        :raises CannotRunError: Spark could not download them; these DAGs then try it by themselves.
         """
         jars = self.place / "jars" / DELTA.replace(":", "_")
         log = self.log("lake-jars")
@@ -124,7 +124,7 @@ class LocalAirflow:
                 ) as spark:
                     if spark.wait() != 0:
                         told = unresolved_jars(log.read_text(errors="replace"))
-                        raise CannotRun(told or "; ".join(what_went_wrong(log)))
+                        raise CannotRunError(told or "; ".join(what_went_wrong(log)))
                 jars.parent.mkdir(exist_ok=True)
                 next(Path(made).glob(".ivy2*/jars")).rename(jars)
         self.environment["SFEVENTS_LAKE_JARS"] = ",".join(map(str, sorted(jars.glob("*.jar"))))
@@ -133,7 +133,7 @@ class LocalAirflow:
 def spark_environment() -> dict[str, str]:
     """Environment of `spark-submit`: a Java for the locked Spark, this Python, loopback.
 
-    :raises CannotRun: when there is no such Java.
+    :raises CannotRunError: when there is no such Java.
     """
     from airflow_provider_sfevents.exceptions import SfEventsError
     from airflow_provider_sfevents.submit.java import find_java
@@ -141,7 +141,7 @@ def spark_environment() -> dict[str, str]:
     try:
         java = find_java()
     except SfEventsError as error:
-        raise CannotRun(str(error)) from error
+        raise CannotRunError(str(error)) from error
     return {
         "JAVA_HOME": java.home,
         "PYSPARK_PYTHON": sys.executable,

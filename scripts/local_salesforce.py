@@ -18,7 +18,7 @@ from airflow_provider_sfevents.emulator.errors import EmulatorError
 from airflow_provider_sfevents.pubsub.auth.secret import Secret
 from airflow_provider_sfevents.pubsub.auth.settings import ClientCredentials, Settings
 from airflow_provider_sfevents.pubsub.client import PubSubClient
-from scripts.processes import CannotRun, running, what_went_wrong
+from scripts.processes import CannotRunError, running, what_went_wrong
 from scripts.story import chapter
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class LocalSalesforce:
         """An emulator for the length of a block; what is on its bus is there again the next time.
 
         :param place: folder; takes the emulator's folder and its log.
-        :raises CannotRun: when it does not start.
+        :raises CannotRunError: when it does not start.
         """
         folder, log = place / "salesforce", place / "logs" / "salesforce.log"
         state = state_file(str(folder))
@@ -120,7 +120,7 @@ class LocalSalesforce:
         async with PubSubClient(settings) as client:
             results = await client.publish(topic, events)
         if refused := [one.error for one in results if one.error]:
-            raise CannotRun(f"publishing to {topic} was refused: {refused[0]}")
+            raise CannotRunError(f"publishing to {topic} was refused: {refused[0]}")
 
     def _change(self, happenings: list[SampleEvent]) -> None:
         for one in happenings:
@@ -152,7 +152,7 @@ def _wait_ready(process: subprocess.Popen[bytes], state: Path, log: Path) -> Emu
             return EmulatorAddress.read(state)
         time.sleep(0.05)
     why = "it did not answer" if process.poll() is None else what_went_wrong(log)[-1]
-    raise CannotRun(
+    raise CannotRunError(
         f"the emulated Salesforce did not start: {why.removeprefix('error: ')} (see "
         f"{os.path.relpath(log)})"
     )

@@ -39,7 +39,7 @@ _TELLING = re.compile(
 _AROUND = re.compile(r"^\S+Z \[\w+ *\] | \[[\w.]+\](?: \w+=\S+)* loc=.*$")
 
 
-class CannotRun(Exception):  # noqa: N818 - what happened, not an -Error
+class CannotRunError(Exception):
     """Something on this machine is in the way; the message says what, and what to do about it."""
 
 

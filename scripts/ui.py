@@ -24,7 +24,7 @@ from airflow_provider_sfevents.emulator.org.sample_org import ORDERS
 from airflow_provider_sfevents.exceptions import SfEventsError
 from scripts.local_airflow import AIRFLOW, ROOT, LocalAirflow
 from scripts.local_salesforce import LocalSalesforce, free_port
-from scripts.processes import CannotRun, deferred_signals, end, start, stop_on_signals
+from scripts.processes import CannotRunError, deferred_signals, end, start, stop_on_signals
 from scripts.screen import Screen
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def main() -> int:
     stop_on_signals()
     try:
         _run(_port(), _every())
-    except (CannotRun, EmulatorError, SfEventsError) as error:
+    except (CannotRunError, EmulatorError, SfEventsError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -55,7 +55,7 @@ def main() -> int:
 def _port() -> int:
     text = os.environ.get("PORT", "8080")
     if not text.isdigit() or not 0 < int(text) < 65536:
-        raise CannotRun(f"PORT={text!r} is not a port; give a number such as 8081")
+        raise CannotRunError(f"PORT={text!r} is not a port; give a number such as 8081")
     port = int(text)
     with socket.socket() as probe:
         # Else a port whose last connections are still winding down would seem taken.
@@ -63,7 +63,7 @@ def _port() -> int:
         try:
             probe.bind(("127.0.0.1", port))
         except OSError as error:
-            raise CannotRun(
+            raise CannotRunError(
                 f"port {port} cannot be had ({error.strerror}); choose another one: make ui "
                 f"PORT={port + 1}"
             ) from error
@@ -73,7 +73,7 @@ def _port() -> int:
 def _every() -> int:
     text = os.environ.get("EVERY", str(EVERY_SECONDS))
     if not text.isdigit():
-        raise CannotRun(f"EVERY={text!r} is no number of seconds; give 10, or 0 for never")
+        raise CannotRunError(f"EVERY={text!r} is no number of seconds; give 10, or 0 for never")
     return int(text)
 
 
@@ -114,7 +114,7 @@ def _fetch_jars(screen: Screen, airflow: LocalAirflow) -> None:
     try:
         with screen.step("Delta's jars, for salesforce_records (87 MB, once)"):
             airflow.fetch_lake_jars()
-    except CannotRun as error:
+    except CannotRunError as error:
         screen.say(
             f"      {error}\n      Until then salesforce_records fails; all other DAGs work."
         )
@@ -205,13 +205,13 @@ def _wait_ready(
 ) -> None:
     """Wait until every component says it is healthy.
 
-    :raises CannotRun: when one ends, or time is up.
+    :raises CannotRunError: when one ends, or time is up.
     """
     began = time.monotonic()
     while not _healthy(port):
         _check_alive(processes, airflow)
         if time.monotonic() - began > READY_SECONDS:
-            raise CannotRun(
+            raise CannotRunError(
                 f"Airflow was not ready after {READY_SECONDS} s; see {airflow.place / 'logs'}"
             )
         time.sleep(0.5)
@@ -230,7 +230,9 @@ def _healthy(port: int) -> bool:
 def _check_alive(processes: dict[str, subprocess.Popen[bytes]], airflow: LocalAirflow) -> None:
     for name, process in processes.items():
         if process.poll() is not None:
-            raise CannotRun(f"Airflow's {name} ended; its last words are in {airflow.log(name)}")
+            raise CannotRunError(
+                f"Airflow's {name} ended; its last words are in {airflow.log(name)}"
+            )
 
 
 def _keep_alive(
@@ -238,7 +240,7 @@ def _keep_alive(
 ) -> None:
     """Restart services that were killed, as a deployment would.
 
-    :raises CannotRun: for a service that ended by itself, because it would end again.
+    :raises CannotRunError: for a service that ended by itself, because it would end again.
     """
     for name, process in processes.items():
         if process.poll() == -signal.SIGKILL:

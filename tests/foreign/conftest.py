@@ -9,7 +9,7 @@ import pytest
 
 from airflow_provider_sfevents.emulator import Emulator, Knobs
 from tests.harness.foreign_clients import ForeignClient, node_program, python_program
-from tests.harness.foreign_packages import NoClients
+from tests.harness.foreign_packages import ClientsMissingError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -53,7 +53,7 @@ def start(bus: Emulator, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
         folder: Path = tmp_path_factory.mktemp("client")
         try:
             made = program(driver, folder, bus.ca_file, **options)
-        except NoClients as missing:
+        except ClientsMissingError as missing:
             pytest.fail(str(missing))
         client = ForeignClient(program=made).start()
         started.append(client)

@@ -140,7 +140,7 @@ def node_program(driver: str, folder: Path, ca_file: str, *, trusted: bool = Tru
     The copy has the certificate at the end of its bundle.
 
     :param trusted: False leaves the client's bundle as it came.
-    :raises NoClients: if the client cannot be installed.
+    :raises ClientsMissingError: if the client cannot be installed.
     """
     installed, own = node_modules(), folder / "node_modules"
     own.mkdir(parents=True)
@@ -160,7 +160,7 @@ def python_program(driver: str, folder: Path, ca_file: str, *, trusted: bool = T
     """Make a driver for Python, with a `certifi` that has the certificate at its end.
 
     :param trusted: False leaves certifi as it came.
-    :raises NoClients: if the clients cannot be installed.
+    :raises ClientsMissingError: if the clients cannot be installed.
     """
     interpreter = str(python())
     own = folder / "packages"

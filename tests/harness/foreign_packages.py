@@ -25,7 +25,7 @@ _COMPLETE = "complete"
 _SECONDS = 600
 
 
-class NoClients(Exception):  # noqa: N818 - what is the case
+class ClientsMissingError(Exception):
     """npm or pip could not install the clients; the message says why."""
 
 
@@ -38,7 +38,7 @@ def cache_folder() -> Path:
 def node_modules() -> Path:
     """Folder `node_modules` with the client for Node.
 
-    :raises NoClients: without Node 20 or npm, or if npm cannot install a package.
+    :raises ClientsMissingError: without Node 20 or npm, or if npm cannot install a package.
     """
 
     def make(folder: Path) -> None:
@@ -55,7 +55,7 @@ def node_modules() -> Path:
 def python() -> Path:
     """Interpreter of an environment that has only the clients for Python.
 
-    :raises NoClients: if pip cannot install a package.
+    :raises ClientsMissingError: if pip cannot install a package.
     """
 
     def make(folder: Path) -> None:
@@ -89,13 +89,15 @@ def _run(*command: str, cwd: Path) -> None:
             command, cwd=cwd, capture_output=True, text=True, timeout=_SECONDS, check=False
         )
     except FileNotFoundError as missing:
-        raise NoClients(
+        raise ClientsMissingError(
             f"There is no {command[0]} on this machine to get the packages of {CLIENTS}."
         ) from missing
     except subprocess.TimeoutExpired as late:
-        raise NoClients(
+        raise ClientsMissingError(
             f"`{what}` did not end within {_SECONDS} s; is the registry there?"
         ) from late
     if done.returncode:
         said = " ".join((done.stdout + done.stderr).split())
-        raise NoClients(f"`{what}` could not get the packages of {CLIENTS}: {said[-800:]}")
+        raise ClientsMissingError(
+            f"`{what}` could not get the packages of {CLIENTS}: {said[-800:]}"
+        )

@@ -43,7 +43,7 @@ _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
 _SECONDS = 600
 
 
-class NoJars(Exception):  # noqa: N818 - what is the case
+class JarsMissingError(Exception):
     """Maven could not get the jars; the message says why."""
 
 
@@ -57,7 +57,7 @@ def cache_folder() -> Path:
 class Jars:
     """Paths of local jars, each fetched at its first use.
 
-    :raises NoJars: from every property, if a jar cannot be fetched.
+    :raises JarsMissingError: from every property, if a jar cannot be fetched.
     """
 
     folder: Path = field(default_factory=cache_folder)
@@ -103,7 +103,7 @@ def or_skip(wanted: Callable[[], list[Path]]) -> list[Path]:
     """Paths of jars; the test is skipped if one cannot be fetched."""
     try:
         return wanted()
-    except NoJars as missing:
+    except JarsMissingError as missing:
         pytest.skip(str(missing))
 
 
@@ -120,7 +120,7 @@ def _fetch(wanted: Sequence[str], folder: Path) -> None:
     """
     coordinate = ", ".join(wanted)
     if shutil.which("mvn") is None:
-        raise NoJars(
+        raise JarsMissingError(
             f"{coordinate} is not in {folder}, and there is no Maven client (mvn) to get it."
         )
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -134,7 +134,7 @@ def _fetch(wanted: Sequence[str], folder: Path) -> None:
         )
         if done.returncode:
             said = " ".join((done.stdout + done.stderr).split())
-            raise NoJars(f"Maven could not get {coordinate}: {said[-500:]}")
+            raise JarsMissingError(f"Maven could not get {coordinate}: {said[-500:]}")
         try:
             Path(made, "jars").rename(folder)
         except OSError:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.changes.source import Batch
 
 
-class Died(Exception):  # noqa: N818 - what happened
+class JobDiedError(Exception):
     """The job was killed at this write."""
 
 
@@ -95,7 +95,7 @@ class SparkLake(Lake):
                 folder = f"{run.folder}/arrived"
                 events = Arrived(self.tables, [lambda _: rows], len(arrived), folder, few, few)
                 self.counts.update(apply_events(run, batch, admission, events, layouts))
-        except Died:
+        except JobDiedError:
             return False
         finally:
             self._look()
@@ -120,7 +120,7 @@ class SparkLake(Lake):
             with on_steps(step), begun(self.tables, deletions=self.deletions) as run:
                 rows = local_rows(self.tables.spark, given, columns)
                 resolve_rows(run, entity, rows, deleted_ids, read_at, layout, whole=whole)
-        except Died:
+        except JobDiedError:
             return {}
         finally:
             self._look()
@@ -167,6 +167,6 @@ def _dying(order: Sequence[str], writes: int | None) -> Callable[[str, str], Non
             and name == steps.APPLY_COMMIT
             and order.index(about.split(maxsplit=1)[0]) >= writes
         ):
-            raise Died(about)
+            raise JobDiedError(about)
 
     return step

@@ -25,7 +25,7 @@ from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Manifest, Part
 from airflow_provider_sfevents.submit.java import find_java
 from airflow_provider_sfevents.submit.preflight import quick_start
-from tests.harness.jars import Jars, NoJars, jars, or_skip
+from tests.harness.jars import Jars, JarsMissingError, jars, or_skip
 from tests.spark.lakes import Tables, by_path
 
 __all__ = ["jars"]
@@ -77,7 +77,7 @@ def spark(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]
 def _with_jars(jars: Jars) -> dict[str, str]:
     try:
         paths = [*jars.delta, *jars.iceberg]
-    except NoJars:
+    except JarsMissingError:
         return {}  # a test that needs them asks for them, and is skipped
     return {"spark.jars": ",".join(map(str, paths)), EXTENSIONS: delta.EXTENSION}
 

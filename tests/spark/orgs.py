@@ -201,7 +201,7 @@ class CurrentState:
         return sorted(found, key=str)
 
 
-class Killed(Exception):  # noqa: N818 - what happened
+class JobKilledError(Exception):
     """The job ends here."""
 
 
@@ -210,6 +210,6 @@ def killing(table: str) -> OnStep:
 
     def step(name: str, about: str) -> None:
         if name == steps.APPLY_COMMITTED and about.split(maxsplit=1)[0] == table:
-            raise Killed(about)
+            raise JobKilledError(about)
 
     return step

@@ -11,7 +11,7 @@ import pytest
 from airflow_provider_sfevents.exceptions import ConfigurationError, PositionConflictError
 from airflow_provider_sfevents.spark.changes.tables import APPLY_ORDER
 from airflow_provider_sfevents.spark.current_state.snapshot.apply_snapshot import resolve
-from tests.spark.orgs import A, B, CurrentState, Killed, event, killing
+from tests.spark.orgs import A, B, CurrentState, JobKilledError, event, killing
 
 if TYPE_CHECKING:
     from tests.spark.conftest import Staging
@@ -141,7 +141,7 @@ def test_killed_after_any_commit_it_comes_to_the_same_end(
         ended_by="max_events",
     )
     for table in APPLY_ORDER:
-        with pytest.raises(Killed):
+        with pytest.raises(JobKilledError):
             state.apply(batch, killing(table))
 
     counts = state.apply(batch)

@@ -12,7 +12,7 @@ from airflow_provider_sfevents.spark.current_state.state_tables import STATE_TAB
 from tests.harness.jars import or_skip
 from tests.spark.conftest import SCHEMAS
 from tests.spark.lakes import by_path
-from tests.spark.orgs import A, B, CurrentState, Killed, event
+from tests.spark.orgs import A, B, CurrentState, JobKilledError, event
 
 if TYPE_CHECKING:
     from tests.spark.conftest import Staging
@@ -126,9 +126,9 @@ def test_killed_between_landing_and_applying_the_next_job_comes_to_the_same_end(
 
     def killed(name: str, _about: str) -> None:
         if name == steps.APPLY_COMMIT:
-            raise Killed
+            raise JobKilledError
 
-    with pytest.raises(Killed):
+    with pytest.raises(JobKilledError):
         state.apply(batch, killed)
     assert state.rows("Account") == []
 

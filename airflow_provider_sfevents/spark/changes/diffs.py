@@ -20,7 +20,7 @@ _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@")
 _HASH = re.compile(r"\+\+\+ ([0-9a-fA-F]{64})\s*")
 
 
-class Unpatchable(Exception):  # noqa: N818 - an answer, not a failure
+class UnpatchableError(Exception):
     """The diff does not lead from this base to the value it was made for; the message says why."""
 
 
@@ -34,27 +34,29 @@ def patched(base: str | None, diff: str) -> str:
     """Make the new value.
 
     :param base: the value so far; None: there is none.
-    :raises Unpatchable: there is no base, the text is no diff, or the result has not the hash that the diff names.
+    :raises UnpatchableError: there is no base, the text is no diff, or the result has not the hash that the diff names.
     """
     wanted, hunks = _parsed(diff)
     if base is None:
-        raise Unpatchable("it came as a diff, and there is no value to apply it to")
+        raise UnpatchableError("it came as a diff, and there is no value to apply it to")
     # An event that is applied onto a record that was read after it.
     if _sha256(base) == wanted:
         return base
     for text in _readings(base, hunks):
         if _sha256(text) == wanted:
             return text
-    raise Unpatchable("its diff does not lead from the value it has to one with the diff's hash")
+    raise UnpatchableError(
+        "its diff does not lead from the value it has to one with the diff's hash"
+    )
 
 
 def _parsed(diff: str) -> tuple[str, list[_Hunk]]:
     lines = _BREAK.split(diff)
     if len(lines) < 2 or not lines[0].startswith("---"):
-        raise Unpatchable("it came as a diff, and its text is none")
+        raise UnpatchableError("it came as a diff, and its text is none")
     named = _HASH.fullmatch(lines[1])
     if named is None:
-        raise Unpatchable("it came as a diff without the hash of the new value")
+        raise UnpatchableError("it came as a diff without the hash of the new value")
     return named[1].lower(), list(_hunks(lines[2:]))
 
 

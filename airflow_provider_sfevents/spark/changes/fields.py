@@ -18,7 +18,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.spark.avro.arrow_columns import fitting_decimal
-from airflow_provider_sfevents.spark.changes.diffs import Unpatchable, patched
+from airflow_provider_sfevents.spark.changes.diffs import UnpatchableError, patched
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -78,7 +78,7 @@ class Problem:
     detail: str
 
 
-class _Immovable(Exception):  # noqa: N818 - an answer, not a failure
+class _ImmovableError(Exception):
     """The other members of a compound cannot be moved; the message says why."""
 
 
@@ -103,9 +103,9 @@ def updated(
                 after |= _with_diff(columns, after, given)
             else:
                 after |= {column.name: _settled(given.get(column.name)) for column in columns}
-        except Unpatchable as reason:
+        except UnpatchableError as reason:
             problems[name] = Problem("diff", str(reason))
-        except _Immovable as reason:
+        except _ImmovableError as reason:
             problems[name] = Problem("kind", str(reason))
     return after, problems
 
@@ -115,7 +115,7 @@ def _with_diff(
 ) -> Values:
     """A text with a diff applied; null where the event carries none.
 
-    :raises Unpatchable: the diff does not lead from the value to one with its hash.
+    :raises UnpatchableError: the diff does not lead from the value to one with its hash.
     """
     return {
         column.name: patched(values.get(column.name), given[column.name])
@@ -131,7 +131,7 @@ def _with_member(
     """A compound with one member set from the event's value of the compound, or nulled.
 
     :param columns: of the field; at most one of them has a value, before and afterwards.
-    :raises _Immovable: the other members are in another column, and do not fit into this one.
+    :raises _ImmovableError: the other members are in another column, and do not fit into this one.
     """
     having = [column for column in columns if member in dict(column.type.members)]
     taking = next((one for one in having if _member(given, one, member) is not None), None)
@@ -158,7 +158,7 @@ def _member(given: Mapping[str, Any], column: Column, member: str) -> Any:
 def _moved(value: Any, of: FieldType, to: FieldType, member: str) -> Values:
     """The other members of a compound for another column, as far as that column has them.
 
-    :raises _Immovable: a member's value is not cast to the type that it has there.
+    :raises _ImmovableError: a member's value is not cast to the type that it has there.
     """
     if not isinstance(value, dict):
         return {}  # what is moved to a record is a record; text is cleared by it
@@ -173,7 +173,7 @@ def _moved(value: Any, of: FieldType, to: FieldType, member: str) -> Values:
 def _cast(name: str, value: Any, of: FieldType | None, to: FieldType) -> Any:
     """A value in another type: the same type, or a number that a decimal or a double holds.
 
-    :raises _Immovable: it is neither.
+    :raises _ImmovableError: it is neither.
     """
     if value is None or of == to:
         return value
@@ -183,7 +183,7 @@ def _cast(name: str, value: Any, of: FieldType | None, to: FieldType) -> Any:
                 return fitting_decimal(value, to)
             if to.kind == "double" and Decimal(repr(double := float(value))) == value:
                 return double
-    raise _Immovable(f"its member {name} is {value!r}, which does not become {to.sql()}")
+    raise _ImmovableError(f"its member {name} is {value!r}, which does not become {to.sql()}")
 
 
 def _settled(value: Any) -> Any:

@@ -33,7 +33,7 @@ from airflow_provider_sfevents.spark.current_state.event_intake import Arrived
 from airflow_provider_sfevents.spark.current_state.event_rows import Reading
 from airflow_provider_sfevents.spark.current_state.landed_events import LandedEvents, entity_columns
 from airflow_provider_sfevents.spark.current_state.state_tables import open_state, progress_of
-from airflow_provider_sfevents.spark.tables.type_records import ColumnsMoved, TypeRecords
+from airflow_provider_sfevents.spark.tables.type_records import ColumnsMovedError, TypeRecords
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,7 +97,7 @@ def _planned(spark: SparkSession, options: ApplyOptions, batch: Batch, act: Act)
                 admission = admit(progress, batch)
                 check_deletions(progress, run.deletions)
                 counts = act(run, batch, admission, options)
-        except ColumnsMoved as moved:
+        except ColumnsMovedError as moved:
             logger.info("%s The batch is planned anew.", moved)
             state.types = TypeRecords(state.files, state.root)
         else:

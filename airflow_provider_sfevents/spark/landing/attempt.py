@@ -20,7 +20,7 @@ from airflow_provider_sfevents.spark.landing.deduplicate import (
 from airflow_provider_sfevents.spark.landing.fence import (
     LEFT_OVERS,
     Fence,
-    OtherFormLanded,
+    OtherFormLandedError,
     older,
     twins,
 )
@@ -89,7 +89,7 @@ class LandingAttempt:
             self._fence.check()  # here first: where another form has landed, Spark has nothing to do
             self._make_folder()
             return self._receipt(self._land())
-        except OtherFormLanded as other:
+        except OtherFormLandedError as other:
             # Killed attempts at this form, too: no landing of this form will come by any more.
             self._clean(twins(self._fence.attempts_there(), self._fence.attempt))
             return self._receipt(self._given_way(other.landed))
@@ -243,7 +243,7 @@ class LandingAttempt:
     def _record(self, new_schema_ids: AbstractSet[str]) -> tuple[Mapping[str, Any], ...]:
         """Record columns; what has changed in them.
 
-        :raises ColumnsMoved: another landing has recorded columns since this batch was planned.
+        :raises ColumnsMovedError: another landing has recorded columns since this batch was planned.
         """
         drift = drift_report(self._batch.plan, new_schema_ids)
         self._types.keep(self._batch.plan.evolutions)

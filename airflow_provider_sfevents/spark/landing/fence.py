@@ -93,7 +93,7 @@ def twins(attempts: Iterable[str], attempt: str) -> list[str]:
     return [name for name in attempts if _stamp_of(name) == _stamp_of(attempt)]
 
 
-class OtherFormLanded(Exception):  # noqa: N818
+class OtherFormLandedError(Exception):
     """The batch has landed in another form than this attempt's."""
 
     def __init__(self, landed: LedgerRow) -> None:
@@ -122,12 +122,12 @@ class Fence:
     def check(self) -> None:
         """Look around; to be done right before each effect.
 
-        :raises OtherFormLanded: another form of this batch has landed, older or newer.
+        :raises OtherFormLandedError: another form of this batch has landed, older or newer.
         :raises NotLandedError: no form has landed, and a newer one is being landed.
         """
         landed = self.landed()
         if landed and self.is_other_form(landed):
-            raise OtherFormLanded(landed)
+            raise OtherFormLandedError(landed)
         if landed:
             return
         if under_way := newer(self.attempts_there(), self.attempt):

@@ -40,7 +40,7 @@ from airflow_provider_sfevents.spark.schema.decimals import read_decimals
 from airflow_provider_sfevents.spark.tables.columns_there import found_in
 from airflow_provider_sfevents.spark.tables.opening import open_tables
 from airflow_provider_sfevents.spark.tables.sessions import few_rows
-from airflow_provider_sfevents.spark.tables.type_records import ColumnsMoved, TypeRecords
+from airflow_provider_sfevents.spark.tables.type_records import ColumnsMovedError, TypeRecords
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -130,7 +130,7 @@ def _landed(
                 keep_payload=options.keep_payload,
             )
             receipt = attempt.run()
-        except ColumnsMoved as moved:
+        except ColumnsMovedError as moved:
             logger.info("%s The batch is planned anew.", moved)
         else:
             return LandedBatch(staged=batch, tables=tables, dates=attempt.dates), receipt

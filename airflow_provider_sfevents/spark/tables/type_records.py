@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 TYPES = "_types"
 
 
-class ColumnsMoved(Exception):  # noqa: N818 - what happened; the batch is planned anew
+class ColumnsMovedError(Exception):
     """Another landing has recorded columns of a table since this one read them."""
 
 
@@ -53,7 +53,7 @@ class TypeRecords:
     def keep(self, evolutions: Mapping[str, Evolution]) -> None:
         """Record the columns that tables are about to have.
 
-        :raises ColumnsMoved: what was read before is not the last word any more.
+        :raises ColumnsMovedError: what was read before is not the last word any more.
         """
         for event_type, evolution in sorted(evolutions.items()):
             number = self._numbers[event_type]
@@ -64,7 +64,9 @@ class TypeRecords:
                 temporary = f"{self._folder}/{event_type}/.{uuid4().hex}.tmp"
                 taken = not self._files.create(url, evolution.after.to_json(), temporary)
             if taken:
-                raise ColumnsMoved(f"The columns of {event_type} were recorded anew meanwhile.")
+                raise ColumnsMovedError(
+                    f"The columns of {event_type} were recorded anew meanwhile."
+                )
             self._numbers[event_type] = self._latest(event_type)
 
     def _latest(self, event_type: str) -> int:

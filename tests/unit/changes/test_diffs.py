@@ -8,7 +8,7 @@ import hashlib
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from airflow_provider_sfevents.spark.changes.diffs import Unpatchable, patched
+from airflow_provider_sfevents.spark.changes.diffs import UnpatchableError, patched
 
 BASE = "one\ntwo\nthree\nfour\nfive\nsix"
 
@@ -82,7 +82,7 @@ def test_a_base_that_is_the_new_value_stays() -> None:
 )
 def test_what_cannot_be_proved_is_not_believed(base: str | None, text: str, why: str) -> None:
     """Without a base, a hash or a match there is no value."""
-    with pytest.raises(Unpatchable, match=why):
+    with pytest.raises(UnpatchableError, match=why):
         patched(base, text)
 
 

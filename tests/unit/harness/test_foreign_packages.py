@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.harness.foreign_packages import CLIENTS, NoClients, node_modules
+from tests.harness.foreign_packages import CLIENTS, ClientsMissingError, node_modules
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,14 +35,16 @@ def npm(machine: Path, script: str) -> None:
 
 def test_without_npm_it_says_what_is_missing(machine: Path) -> None:
     """A test that wants the client fails with these words."""
-    with pytest.raises(NoClients, match=r"no npm on this machine .*tests/foreign/clients"):
+    with pytest.raises(
+        ClientsMissingError, match=r"no npm on this machine .*tests/foreign/clients"
+    ):
         node_modules()
 
 
 def test_without_a_registry_it_says_what_npm_said(machine: Path) -> None:
     """The error has npm's reason, and an incomplete folder is made again by the next call."""
     npm(machine, FAILS)
-    with pytest.raises(NoClients, match=r"`npm ci --engine-strict` .*ENOTFOUND"):
+    with pytest.raises(ClientsMissingError, match=r"`npm ci --engine-strict` .*ENOTFOUND"):
         node_modules()
     npm(machine, INSTALLS)
     assert node_modules().is_dir()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.harness.jars import Jars, NoJars
+from tests.harness.jars import Jars, JarsMissingError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,5 +30,7 @@ def test_without_maven_it_says_what_is_missing(
     """A test that wants the jars is skipped with these words."""
     monkeypatch.setenv("PATH", str(tmp_path))
 
-    with pytest.raises(NoJars, match=r"org\.example:thing:1\.2 is not in .*no Maven client"):
+    with pytest.raises(
+        JarsMissingError, match=r"org\.example:thing:1\.2 is not in .*no Maven client"
+    ):
         Jars(tmp_path / "jars").resolved(COORDINATE)

@@ -136,7 +136,7 @@ class Thrown:
         return self.cause
 
 
-class Captured(Exception):  # noqa: N818 - as Spark's own is called
+class CapturedError(Exception):
     def __init__(self, thrown: Thrown) -> None:
         super().__init__("Writing job aborted.")
         self._origin = thrown
@@ -154,13 +154,13 @@ class Captured(Exception):  # noqa: N818 - as Spark's own is called
 )
 def test_a_commit_that_came_second_is_known_by_its_cause(said: str) -> None:
     """However deep it lies: then looking again is all it takes."""
-    assert is_conflict(Captured(Thrown("org.apache.spark.SparkException", Thrown(said))))
+    assert is_conflict(CapturedError(Thrown("org.apache.spark.SparkException", Thrown(said))))
 
 
 def test_another_failure_is_no_conflict() -> None:
     """A commit of which nobody knows whether it came about is not tried again at once."""
     unknown = "org.apache.iceberg.exceptions.CommitStateUnknownException: the catalog is silent"
-    assert not is_conflict(Captured(Thrown(unknown)))
+    assert not is_conflict(CapturedError(Thrown(unknown)))
     assert not is_conflict(OSError("no space left"))
 
 
@@ -168,7 +168,7 @@ def test_a_jar_for_another_spark_is_named_with_the_right_ones() -> None:
     """The methods it misses say nothing to a user."""
     thrown = Thrown("java.lang.NoSuchMethodError: 'void org.apache.spark.sql.delta.X.y()'")
 
-    said = one_line(Captured(thrown))
+    said = one_line(CapturedError(thrown))
 
     assert "built for another Spark (NoSuchMethodError" in said
     assert coordinates.DELTA in said
