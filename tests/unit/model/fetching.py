@@ -36,14 +36,13 @@ def to_fetch(rules: Rules, world: World, me: Worker, plan: recovery.FetchPlan) -
     )
     if rules.managed:
         return f"is to fetch after {plan.subscribe_at}", world.worker(
-            after._replace(at="make up", since=place(plan.subscribe_at))
+            after._replace(at="make up", since=place(plan.subscribe_at.to_text()))
         )
-    asks = [
-        one for one in (*plan.keepalive_points, plan.resume) if not _is_gone(world, one.to_text())
-    ]
+    points = (one.to_text() for one in (*plan.keepalive_points, plan.resume))
+    asks = [one for one in points if not _is_gone(world, one)]
     if asks:
         after = after._replace(
-            since=max(place(asks[0]), world.gone) if _is_place(asks[0].to_text()) else UNKNOWN
+            since=max(place(asks[0]), world.gone) if _is_place(asks[0]) else UNKNOWN
         )
         return f"keeps {plan.events} events and fetches after {asks[0]}", world.worker(after)
     if plan.kept:

@@ -80,7 +80,7 @@ def _with_pinning_event(world: World, me: Worker) -> World:
         stands is None
         or leases[-1].by != me.me
         or (stands.pinned_by, stands.start) != (EVENT, position(me.seen).start)
-        or world.beginning != place(stands.start)
+        or world.beginning != place(stands.start.to_text())
         or me.memory[0] != world.beginning
     ):
         return world

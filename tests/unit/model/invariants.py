@@ -43,7 +43,9 @@ def broken_at_the_end(rules: Rules, world: World) -> str:
     due = _due(world.bus, world.beginning, len(world.bus), _windows(world.store, world.gone))
     if lost := set(due) - there:
         return f"lost: {sorted(lost)}"
-    at_the_end = bool(world.store) and place(position(world.store).start) == len(world.bus)
+    at_the_end = bool(world.store) and place(position(world.store).start.to_text()) == len(
+        world.bus
+    )
     if due and not at_the_end:
         return "the position does not come to the end"
     return ""
@@ -100,7 +102,7 @@ def _passed_in(world: World, rows: Rows) -> str:
 def _passed(bus: tuple[str, ...], rows: Rows, store: str, beginning: int, gone: int) -> str:
     stands = position(store)
     # An event that pins `latest` is in the area's files, and lands with the first batch.
-    end = place(stands.start) - (stands.pinned_by == EVENT)
+    end = place(stands.start.to_text()) - (stands.pinned_by == EVENT)
     if stands.resume_after:
         end = max(end, place(stands.resume_after))
     passed = set(_due(bus, beginning, end, _windows(store, gone)))

@@ -76,7 +76,7 @@ def _listening(me: Worker, batch: Batch, plan: recovery.FetchPlan) -> Worker:
         at="listen",
         start=plan.start.to_text(),
         kept=plan.kept,
-        since=place(plan.subscribe_at),
+        since=place(plan.subscribe_at.to_text()),
         staged=closed_files(plan.start.to_text(), batch),
     )
 

@@ -61,7 +61,7 @@ def pinned(world: World, text: str) -> World:
     """The world once a task has read the pinned record back: later events must not be missed."""
     if world.beginning != UNKNOWN or not position(text).is_pinned:
         return world
-    return world._replace(beginning=place(position(text).start))
+    return world._replace(beginning=place(position(text).start.to_text()))
 
 
 def _unchanged(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
