@@ -22,7 +22,7 @@ pytestmark = [
     pytest.mark.airflow,
     pytest.mark.spark,
     pytest.mark.full,
-    pytest.mark.timeout(1800),
+    pytest.mark.timeout(3600),
 ]
 
 
