@@ -1,10 +1,11 @@
-"""Seconds to apply a batch of change events to a table of records, beside a hand-written MERGE of the same changes.
+"""Seconds of an apply of change events, beside a hand-written MERGE of the same changes.
 
-The peer's changes are decoded and in a table already; it merges them into a table with the same rows: what changed is set, what is new is inserted,
-what is gone is deleted. It keeps no order, no identities and no marks. Of the changes 90 % are updates of four fields, 5 % creations and 5 %
-deletions. Warm: both in one session, in turn, medians; each round has changes of its own.
+The peer's changes are decoded and in a table already; it merges them into a table with the same
+rows: what changed is set, what is new is inserted, what is gone is deleted. It keeps no order, no
+identities and no resync entries. Of the changes 90 % are updates of four fields, 5 % creations and
+5 % deletions. Warm: both in one session, in turn, medians; each round has changes of its own.
 
-`python -m benchmarks.applying 2000000 iceberg` has one table of that many records, in another format.
+`python -m benchmarks.applying 2000000 iceberg` has one Iceberg table of that many records.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from fastavro import parse_schema, schemaless_writer
 from airflow_provider_sfevents.emulator.bus.avro_schemas import change_event_schema
 from airflow_provider_sfevents.emulator.bus.avro_types import FieldTypes
 from airflow_provider_sfevents.emulator.bus.field_bitmaps import encode
-from airflow_provider_sfevents.spark.current_state import ApplyOptions, resolve
+from airflow_provider_sfevents.spark.current_state import ApplyOptions, apply_snapshot
 from airflow_provider_sfevents.spark.current_state.apply_batch import apply_batch
 from airflow_provider_sfevents.spark.current_state.state_tables import open_state
 from airflow_provider_sfevents.spark.landing.land_batch import land
@@ -90,7 +91,10 @@ class Bench:
         self._random = random.Random(7)  # noqa: S311 - which records change
 
     def fill(self) -> None:
-        """The table is made as a user makes it: a first batch, then a full read; the peer's is a copy of it."""
+        """The table is made as a user makes it.
+
+        A first batch, then a full read; the peer's is a copy of it.
+        """
         self.apply(self.land(self.stage([("CREATE", self.records)])))
         plain = {"Text": "string", "Number": "double", "DateTime": "string", "Checkbox": "boolean"}
         shown = [
@@ -98,7 +102,7 @@ class Bench:
         ]
         named = "concat('a00', lpad(cast(id AS string), 12, '0'), 'AAA') AS Id"
         read = self.spark.range(self.records).selectExpr(named, *shown)
-        resolve(
+        apply_snapshot(
             self.spark,
             self.current_state,
             self.table_format,
@@ -113,7 +117,8 @@ class Bench:
         self.peers = state._dialect.identifier("peer")  # noqa: SLF001 - a table beside it
         names = ", ".join(f"`{name}`" for name in FIELDS)
         self.session.sql(
-            f"CREATE TABLE {self.peers} USING {self.table_format} AS SELECT record_id, {names} FROM {self.ours}"  # noqa: S608
+            f"CREATE TABLE {self.peers} USING {self.table_format} "  # noqa: S608 - our own names
+            f"AS SELECT record_id, {names} FROM {self.ours}"
         )
 
     def round(self) -> tuple[float, float]:
@@ -255,7 +260,7 @@ class Bench:
         columns = ", ".join(f"`{name}`" for name in names)
         given = ", ".join(f"c.`{name}`" for name in names)
         self.session.sql(
-            f"MERGE INTO {self.peers} t USING changes c ON t.record_id = c.record_id "  # noqa: S608 - our own names
+            f"MERGE INTO {self.peers} t USING changes c ON t.record_id = c.record_id "  # noqa: S608
             f"WHEN MATCHED AND c.op = 'DELETE' THEN DELETE WHEN MATCHED THEN UPDATE SET {sets} "
             f"WHEN NOT MATCHED THEN INSERT ({columns}) VALUES ({given})"
         )
@@ -263,10 +268,12 @@ class Bench:
     def check(self) -> None:
         """Both tables hold the same, or the figures mean nothing."""
         names = ", ".join(f"`{name}`" for name in FIELDS)
-        ours, peers = (f"SELECT record_id, {names} FROM {one}" for one in (self.ours, self.peers))  # noqa: S608
+        said = f"SELECT record_id, {names} FROM "  # noqa: S608 - our own names
+        ours, peers = (f"{said}{one}" for one in (self.ours, self.peers))
         differing = self.session.sql(f"({ours}) EXCEPT ({peers})").count()
         counts = [self.session.table(one).count() for one in (self.ours, self.peers)]
-        # The record of the first event is in neither read; it is deleted by the full read, which has not got it.
+        # The record of the first event is in neither read; it is deleted by the full read, which
+        # has not got it.
         if differing or counts[0] != counts[1]:
             raise SystemExit(f"the tables differ in {differing} rows; they have {counts}")
 
@@ -287,7 +294,7 @@ def _sql(kind: str) -> str:
 
 
 def measure(spark: SparkSession, records: int, rounds: int, table_format: str) -> float:
-    """How many times the peer's seconds ours are."""
+    """Ratio of our seconds to the peer's."""
     with tempfile.TemporaryDirectory() as made:
         bench = Bench(spark, Path(made), records, table_format)
         filled = seconds(bench.fill)

@@ -55,7 +55,7 @@ receipt. Its options beside those of `land.py`:""",
         (ApplyOptions,),
     ),
     (
-        "resolve.py",
+        "entity_snapshot.py",
         """Makes an entity's records equal a full read of the org
 ([by hand](../how-to/follow-an-org.md#by-hand)). Text of a read is cast to the table's types; a
 value that does not fit is refused, by name, before anything is changed. Compounds are made of a

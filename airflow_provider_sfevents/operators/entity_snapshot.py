@@ -151,7 +151,7 @@ class SfEventsEntitySnapshotOperator(spark_submission.SubmitsToSpark, SparkSubmi
             entity=self.entity, ids=_ids(self.record_ids), read_by=self.read_by
         )
         root = open_staging(self.staging, self.executor).root
-        job = put_job(submission.job_root(self.staging), "resolve")
+        job = put_job(submission.job_root(self.staging), "entity_snapshot")
         with writing_state(self.staging, self.current_state, describe_run(context)):
             hook = SfEventsHook(self.conn_id)
             folder, read = run_async(lambda _: hook.read_records(request, root), stopping, 0.0)
@@ -168,7 +168,7 @@ class SfEventsEntitySnapshotOperator(spark_submission.SubmitsToSpark, SparkSubmi
         return {**told, "applied": applied}
 
     def _arguments(self, folder: ReadFolder, read: ReadManifest) -> list[str]:
-        """Return the arguments of `spark/resolve.py`."""
+        """Return the arguments of `spark/entity_snapshot.py`."""
         place = folder.folder
         return arguments_of(
             options_of(

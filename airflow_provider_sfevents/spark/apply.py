@@ -40,7 +40,7 @@ def job_of(arguments: Sequence[str] | None) -> Job:
 
     :raises ConfigurationError: for options that cannot work, before Spark starts.
     """
-    from airflow_provider_sfevents.spark.current_state.apply_job import land_and_apply
+    from airflow_provider_sfevents.spark.current_state.apply_batch import land_and_apply
     from airflow_provider_sfevents.spark.current_state.current_state_options import ApplyOptions
     from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
     from airflow_provider_sfevents.spark.options import command_line, options_from

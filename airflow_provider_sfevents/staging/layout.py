@@ -41,7 +41,7 @@ JOBS = "_jobs"  # beside the orgs: the Spark job's archive, as it is shipped to 
 PROBES = "_probes"  # beside the orgs: files that Spark reads before the first delivery
 STATES = "_states"  # beside the orgs: leases on current-state tables
 UPKEEP = "_upkeep"  # beside the orgs: reports of upkeep jobs, until their task has read them
-READS = "_reads"  # beside the orgs: full records on their way to `spark/resolve.py`
+READS = "_reads"  # beside the orgs: full records on their way to `spark/entity_snapshot.py`
 PUBLISHED = "_published"  # beside the orgs: ledgers of published events; see `publish_ledger`
 
 NAMELESS = "(none)"  # no other name becomes this: its brackets would be quoted

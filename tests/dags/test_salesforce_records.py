@@ -249,7 +249,7 @@ def test_the_gap_marks_its_record_and_no_other(story: Story) -> None:
     """A gap event marks only its record, and all other records follow."""
     changed = story.seen["changed"]
     [mark] = changed["resync"]
-    assert (mark["entity_name"], mark["mark_reasons"]) == ("Account", ["gap"])
+    assert (mark["entity_name"], mark["resync_reasons"]) == ("Account", ["gap"])
     followed = of_the_table(changed["Account"])
     followed.pop(mark["record_id"])
     wanted = of_the_org(story.here, "Account")

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import strategies as st
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.spark.changes.marks import WHOLE_ENTITY
-from airflow_provider_sfevents.spark.changes.order import Order
-from airflow_provider_sfevents.spark.changes.source import Batch, Source
-from airflow_provider_sfevents.spark.changes.tables import APPLY_ORDER, RESOLVE_ORDER
+from airflow_provider_sfevents.spark.changes.order import EventOrder
+from airflow_provider_sfevents.spark.changes.resync_entries import WHOLE_ENTITY
+from airflow_provider_sfevents.spark.changes.source import ChangeBatch, ChangeSource
+from airflow_provider_sfevents.spark.changes.tables import APPLY_ORDER, SNAPSHOT_ORDER
 from tests.histories import wire
 from tests.histories.org import BEGAN, PREFIXES
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tests.histories.lake import Lake
     from tests.histories.org import Org, Told
 
-SOURCE = Source(org_id="00D000000000001EAA", consumer="lake", topic="/data/ChangeEvents")
+SOURCE = ChangeSource(org_id="00D000000000001EAA", consumer="lake", topic="/data/ChangeEvents")
 
 
 class Move(NamedTuple):
@@ -94,7 +94,7 @@ MOVES = st.lists(
         _moves(("back", "lose", "skip"), range(5)),
         _moves(("resolve", "resolve", "records"), ahead=range(-3, 4)),
         _moves(("resolve", "records"), ahead=range(-3, 1)),
-        _moves(("resolve", "records"), dies=range(len(RESOLVE_ORDER)), ahead=range(2)),
+        _moves(("resolve", "records"), dies=range(len(SNAPSHOT_ORDER)), ahead=range(2)),
     ),
     min_size=4,
     max_size=14,
@@ -123,7 +123,7 @@ class Delivery:
     start: str = "earliest"
     losses: tuple[str, ...] = ()
     read: dict[tuple[str, str], int] = field(default_factory=dict)
-    past: list[tuple[Batch, list[Change], Layout]] = field(default_factory=list)
+    past: list[tuple[ChangeBatch, list[Change], Layout]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         if self._overflown(self.cursor):  # a later begin cannot know of the overflow
@@ -169,7 +169,7 @@ class Delivery:
         batch = self._batch(silent=silent)
         stands = len({one.epoch for one, _, _ in self.past} | {batch.epoch})
         changes = [
-            wire.change(one, Order(stands, self.sequence, at)) for at, one in enumerate(events)
+            wire.change(one, EventOrder(stands, self.sequence, at)) for at, one in enumerate(events)
         ]
         layout = wire.layout_of(self.org.bus[: self.cursor])
         if move.dies is not None:
@@ -251,7 +251,7 @@ class Delivery:
                 assert found == self._truth(entity, one), one
 
     def look_when_all_is_told(self) -> None:
-        """Check that every record without a mark equals the org, at whatever time it was read."""
+        """Check that every record without an entry equals the org, at whatever time it was read."""
         for entity in self.lake.entities:
             there = self.lake.present(entity)
             for one in {*self.org.bus[-1].records[entity], *there}:
@@ -264,7 +264,7 @@ class Delivery:
         for entity in self.lake.entities:
             there = {one: wire.record(of) for one, of in self.lake.present(entity).items()}
             assert there == self.org.bus[-1].records[entity]
-        assert (self.lake.held, self.lake.kept, self.lake.resync) == ([], {}, {})
+        assert (self.lake.open_events, self.lake.kept, self.lake.resync) == ([], {}, {})
 
     def layouts(self, layout: Layout) -> dict[str, Layout]:
         return dict.fromkeys(PREFIXES, layout)
@@ -297,8 +297,8 @@ class Delivery:
             at += 1
         return min(at, len(bus))
 
-    def _batch(self, *, silent: bool) -> Batch:
-        return Batch(
+    def _batch(self, *, silent: bool) -> ChangeBatch:
+        return ChangeBatch(
             source=SOURCE,
             epoch=f"epoch{self.epoch}",
             sequence=self.sequence,

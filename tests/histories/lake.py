@@ -7,18 +7,19 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_sfevents.spark.changes import progress_text, resolve, serial, tables
+from airflow_provider_sfevents.spark.changes import progress_text, serial, snapshot_rules, tables
 from airflow_provider_sfevents.spark.changes.entity import EntityPlan, EntityState
-from airflow_provider_sfevents.spark.changes.marks import WHOLE_ENTITY, Mark
 from airflow_provider_sfevents.spark.changes.plan import (
     NewEntities,
+    check_first_batch,
     for_record,
     of_records,
     plan_batch,
     summarised,
 )
-from airflow_provider_sfevents.spark.changes.record import Known, Outcome, State, fold
-from airflow_provider_sfevents.spark.changes.source import Batch, admit
+from airflow_provider_sfevents.spark.changes.record import Known, Outcome, RecordState, fold
+from airflow_provider_sfevents.spark.changes.resync_entries import WHOLE_ENTITY, ResyncEntry
+from airflow_provider_sfevents.spark.changes.source import ChangeBatch, Progress, admit
 from airflow_provider_sfevents.spark.changes.transactions import sort
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sfevents.spark.changes.event import Change
     from airflow_provider_sfevents.spark.changes.fields import Layout
-    from airflow_provider_sfevents.spark.changes.order import Order
+    from airflow_provider_sfevents.spark.changes.order import EventOrder
 
 Key = tuple[str, str]
 Writes = dict[str, "list[Callable[[], object]]"]
@@ -42,18 +43,18 @@ class Lake:
 
     deletions: Literal["delete", "flag"] = "delete"
     new_entities: NewEntities = "unseeded"
-    rows: dict[Key, State] = field(default_factory=dict)
-    tombstones: dict[Key, State] = field(default_factory=dict)
-    resync: dict[Key, Mark] = field(default_factory=dict)
-    kept: dict[tuple[str, str, Order], str] = field(default_factory=dict)
-    held: list[str] = field(default_factory=list)
-    seen: dict[str, Order] = field(default_factory=dict)
+    rows: dict[Key, RecordState] = field(default_factory=dict)
+    tombstones: dict[Key, RecordState] = field(default_factory=dict)
+    resync: dict[Key, ResyncEntry] = field(default_factory=dict)
+    kept: dict[tuple[str, str, EventOrder], str] = field(default_factory=dict)
+    open_transaction: dict[EventOrder, Change] = field(default_factory=dict)
+    seen: dict[str, EventOrder] = field(default_factory=dict)
     entities: dict[str, datetime | None] = field(default_factory=dict)
-    unapplied: dict[tuple[str, Order], str] = field(default_factory=dict)
+    unapplied: dict[tuple[str, EventOrder], str] = field(default_factory=dict)
     applied_through: str = ""
     counts: Counter[str] = field(default_factory=Counter)
 
-    def state(self, key: Key) -> State | None:
+    def state(self, key: Key) -> RecordState | None:
         row, tombstone = self.rows.get(key), self.tombstones.get(key)
         if row is None or tombstone is None:
             return row or tombstone
@@ -61,6 +62,16 @@ class Lake:
 
     def is_marked(self, key: Key) -> bool:
         return key in self.resync or (key[0], WHOLE_ENTITY) in self.resync
+
+    @property
+    def progress(self) -> Progress | None:
+        return progress_text.from_text(self.applied_through) if self.applied_through else None
+
+    @property
+    def open_events(self) -> list[Change]:
+        """The events of the open transaction."""
+        progress = self.progress
+        return [one for one in self.open_transaction.values() if _is_open(one, progress)]
 
     def present(self, entity: str) -> dict[str, Mapping[str, Any]]:
         """Records of the entity as a reader gets them."""
@@ -70,7 +81,7 @@ class Lake:
 
     def apply(
         self,
-        batch: Batch,
+        batch: ChangeBatch,
         arrived: Sequence[Change],
         layouts: Mapping[str, Layout],
         *,
@@ -80,17 +91,21 @@ class Lake:
 
         :return: True if the job came to its end.
         """
-        progress = progress_text.from_text(self.applied_through) if self.applied_through else None
+        progress = self.progress
         admission = admit(progress, batch)
         if admission.kind == "again":
             return True
-        ready = sort(map(serial.from_text, self.held), arrived, self.seen, batch.ended_by)
+        check_first_batch(progress, batch, self.new_entities)
+        ready = sort(self.open_events, arrived, self.seen, batch.ended_by)
         summary = summarised(arrived, ready)
+        marked = [entity for entity, one in self.resync if one == WHOLE_ENTITY]
         states = {
             entity: EntityState(
-                entity=entity, mark=self.resync.get((entity, WHOLE_ENTITY)), read_at=read_at
+                entity=entity,
+                entry=self.resync.get((entity, WHOLE_ENTITY)),
+                read_at=self.entities.get(entity),
             )
-            for entity, read_at in self.entities.items()
+            for entity in (*self.entities, *marked)
         }
         plan = plan_batch(
             progress, batch, admission, summary, states, layouts, new_entities=self.new_entities
@@ -109,16 +124,19 @@ class Lake:
             self.counts.update(outcome.counts)
         self.counts["repeats"] += len(ready.repeats)
         own = self._writes(outcomes)
-        own["kept"].insert(0, partial(self._keep_wide, plan.entities))
-        own["resync"].insert(0, partial(self._mark_wide, plan.entities))
-        own["entities"] = [partial(self._know, plan.entities)]
+        aside: list[Callable[[], object]] = [partial(self._keep_wide, plan.entities)]
+        for role in ("kept", "unapplied", "tombstones"):
+            aside += own.pop(role)
+        place = (admission.generation, batch.sequence)
+        aside.append(partial(self._hold, ready.held, progress, place))
+        own["set_aside"] = aside
+        own["resync"].insert(0, partial(self._enter_wide, plan.entities))
         own["seen"] = [partial(self._see, ready.released)]
-        own["held"] = [partial(self._hold, ready.held)]
+        open_from = ready.held[0].order if ready.held else None
+        after = replace(plan.progress, open_from=open_from, deletions=self.deletions)
         own["applied_through"] = [
-            partial(
-                self._advance,
-                progress_text.to_text(replace(plan.progress, deletions=self.deletions)),
-            )
+            partial(self._know, plan.entities),
+            partial(self._advance, progress_text.to_text(after)),
         ]
         return self._write(tables.APPLY_ORDER, own, writes)
 
@@ -137,22 +155,22 @@ class Lake:
 
         :return: the result for each record; empty if the job died.
         """
-        progress = progress_text.from_text(self.applied_through) if self.applied_through else None
-        mark = self.resync.get((entity, WHOLE_ENTITY))
+        progress = self.progress
+        entry = self.resync.get((entity, WHOLE_ENTITY))
         state = (
-            EntityState(entity=entity, mark=mark, read_at=self.entities[entity])
-            if entity in self.entities
+            EntityState(entity=entity, entry=entry, read_at=self.entities.get(entity))
+            if entity in self.entities or entry is not None
             else None
         )
-        lifted = resolve.lift(state, progress, read_at, entity=entity, whole=whole)
+        lifted = snapshot_rules.lift(state, progress, read_at, entity=entity, whole=whole)
         ids = {*records, *deleted_ids} | (self._ids(entity) if whole else set())
         answers: dict[str, str] = {}
         outcomes: dict[Key, Outcome] = {}
         for record_id in ids:
             key = (entity, record_id)
-            before = EntityState(entity=entity, mark=mark)
-            read = resolve.Read(values=records.get(record_id), read_at=read_at)
-            resolved = resolve.resolve_record(
+            before = EntityState(entity=entity, entry=entry)
+            read = snapshot_rules.SnapshotRecord(values=records.get(record_id), read_at=read_at)
+            resolved = snapshot_rules.fold_snapshot(
                 record_id, self._known(key, before), self._kept_for(key), read, layout
             )
             answers[record_id] = resolved.answer
@@ -162,7 +180,7 @@ class Lake:
         if whole:
             own["resync"].append(partial(self.resync.pop, (entity, WHOLE_ENTITY), None))
             own["kept"].append(partial(self._drop_wide, entity))
-        return answers if self._write(tables.RESOLVE_ORDER, own, writes) else {}
+        return answers if self._write(tables.SNAPSHOT_ORDER, own, writes) else {}
 
     def _write(self, order: Sequence[str], own: Writes, writes: int | None) -> bool:
         for name in order[:writes]:
@@ -174,7 +192,7 @@ class Lake:
         """Writes about records, by table."""
         of = {
             "kept": self._keep,
-            "resync": self._mark,
+            "resync": self._entry,
             "unapplied": self._put_aside,
             "tombstones": self._bury,
             "rows": self._put,
@@ -187,8 +205,8 @@ class Lake:
     def _known(self, key: Key, entity: EntityState) -> Known:
         return Known(
             state=self.state(key),
-            mark=self.resync.get(key),
-            entity_mark=entity.mark,
+            entry=self.resync.get(key),
+            entity_entry=entity.entry,
             entity_read_at=entity.read_at,
         )
 
@@ -228,16 +246,16 @@ class Lake:
         for one in [one for one in self.kept if one[:2] == (entity, WHOLE_ENTITY)]:
             del self.kept[one]
 
-    def _mark(self, key: Key, outcome: Outcome) -> None:
-        if outcome.mark is None:
+    def _entry(self, key: Key, outcome: Outcome) -> None:
+        if outcome.entry is None:
             self.resync.pop(key, None)
         else:
-            self.resync[key] = outcome.mark
+            self.resync[key] = outcome.entry
 
-    def _mark_wide(self, plans: Mapping[str, EntityPlan]) -> None:
+    def _enter_wide(self, plans: Mapping[str, EntityPlan]) -> None:
         for entity, plan in plans.items():
-            if plan.state.mark is not None:
-                self.resync[entity, WHOLE_ENTITY] = plan.state.mark
+            if plan.state.entry is not None:
+                self.resync[entity, WHOLE_ENTITY] = plan.state.entry
 
     def _put_aside(self, key: Key, outcome: Outcome) -> None:
         for change, reason in outcome.quarantined:
@@ -264,8 +282,21 @@ class Lake:
             if change.identity:
                 self.seen.setdefault(change.identity, change.order)
 
-    def _hold(self, held: Iterable[Change]) -> None:
-        self.held = [serial.to_text(change) for change in held]
+    def _hold(
+        self, held: Iterable[Change], progress: Progress | None, place: tuple[int, int]
+    ) -> None:
+        for order, change in list(self.open_transaction.items()):
+            if not _is_open(change, progress) and order[:2] != place:
+                del self.open_transaction[order]
+        self.open_transaction |= {one.order: one for one in held}
 
     def _advance(self, text: str) -> None:
         self.applied_through = text
+
+
+def _is_open(change: Change, progress: Progress | None) -> bool:
+    """Whether an event belongs to the open transaction."""
+    if progress is None or progress.open_from is None:
+        return False
+    last = (progress.generation, progress.sequence)
+    return progress.open_from <= change.order and change.order[:2] <= last

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import override
 
 from airflow_provider_sfevents import steps
-from airflow_provider_sfevents.spark.changes import tables
+from airflow_provider_sfevents.spark.changes import serial, tables
 from airflow_provider_sfevents.spark.changes.source import admit
 from airflow_provider_sfevents.spark.current_state import state_tables
 from airflow_provider_sfevents.spark.current_state.apply_events import apply_events
@@ -20,11 +20,13 @@ from airflow_provider_sfevents.spark.current_state.apply_run import begun
 from airflow_provider_sfevents.spark.current_state.event_intake import Arrived
 from airflow_provider_sfevents.spark.current_state.event_rows import EVENTS_SQL, event_rows
 from airflow_provider_sfevents.spark.current_state.frames import collected, local_rows
-from airflow_provider_sfevents.spark.current_state.snapshot.apply_snapshot import resolve_rows
+from airflow_provider_sfevents.spark.current_state.snapshot.apply_snapshot import (
+    apply_snapshot_rows,
+)
 from airflow_provider_sfevents.spark.current_state.state_rows import (
     buried,
+    entry_of,
     fields_sql,
-    mark_of,
     order_of,
     row_sql,
     state_of,
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sfevents.spark.changes.event import Change
     from airflow_provider_sfevents.spark.changes.fields import Layout
-    from airflow_provider_sfevents.spark.changes.source import Batch
+    from airflow_provider_sfevents.spark.changes.source import ChangeBatch
 
 
 class JobDiedError(Exception):
@@ -74,7 +76,7 @@ class SparkLake(Lake):
     @override
     def apply(
         self,
-        batch: Batch,
+        batch: ChangeBatch,
         arrived: Sequence[Change],
         layouts: Mapping[str, Layout],
         *,
@@ -113,13 +115,13 @@ class SparkLake(Lake):
         whole: bool,
         writes: int | None = None,
     ) -> dict[str, str]:
-        step = _dying(tables.RESOLVE_ORDER, writes)
+        step = _dying(tables.SNAPSHOT_ORDER, writes)
         columns = f"record_id string, read_values struct<{fields_sql(layout)}>"
         given = [{"record_id": one, "read_values": values} for one, values in records.items()]
         try:
             with on_steps(step), begun(self.tables, deletions=self.deletions) as run:
                 rows = local_rows(self.tables.spark, given, columns)
-                resolve_rows(run, entity, rows, deleted_ids, read_at, layout, whole=whole)
+                apply_snapshot_rows(run, entity, rows, deleted_ids, read_at, layout, whole=whole)
         except JobDiedError:
             return {}
         finally:
@@ -135,23 +137,22 @@ class SparkLake(Lake):
             for row in collected(state.rows(entity, row_sql(GROWN)))
         }
         self.tombstones = {
-            _key(row): buried(row)
-            for row in collected(state.rows(state_tables.TOMBSTONES, tables.TOMBSTONES_SQL))
+            _key(row): buried(row) for row in collected(state.set_aside(tables.TOMBSTONES))
         }
         self.resync = {
-            _key(row): mark_of(row)
+            _key(row): entry_of(row)
             for row in collected(state.rows(state_tables.RESYNC, tables.RESYNC_SQL))
         }
         self.kept = {
             (*_key(row), order_of(row, "event")): row["event_text"]
-            for row in collected(state.rows(state_tables.KEPT, tables.KEPT_SQL))
+            for row in collected(state.set_aside(tables.KEPT))
         }
-        held = collected(state.rows(state_tables.HELD, tables.HELD_SQL))
-        self.held = [row["event_text"] for row in held]
-        self.entities = {
-            row["entity_name"]: row["read_at"]
-            for row in collected(state.rows(state_tables.ENTITIES, tables.ENTITIES_SQL))
+        self.open_transaction = {
+            order_of(row, "event"): serial.from_text(row["event_text"])
+            for row in collected(state.set_aside(tables.OPEN_TRANSACTION))
         }
+        standing = state.progress()
+        self.applied_through, self.entities = standing.text, dict(standing.entities)
 
 
 def _key(row: Mapping[str, Any]) -> Key:

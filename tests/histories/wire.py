@@ -11,7 +11,7 @@ from airflow_provider_sfevents.spark.schema.field_types import Column, FieldType
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from airflow_provider_sfevents.spark.changes.order import Order
+    from airflow_provider_sfevents.spark.changes.order import EventOrder
     from tests.histories.org import Told
 
 TEXT = FieldType(kind="string")
@@ -39,7 +39,7 @@ GROWN = Layout(
 )
 
 
-def change(told: Told, order: Order) -> Change:
+def change(told: Told, order: EventOrder) -> Change:
     """Make the decoded event; its commit time is cut to seconds, as Salesforce cuts it."""
     says = told.says
     return Change(

@@ -1,16 +1,21 @@
-"""Change events of a small org, staged as the fetch stages them; and the tables that come of them."""
+"""Change events of a small org, staged as the fetch stages them, and the tables that they make."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents import steps
+from airflow_provider_sfevents.spark.changes import tables
 from airflow_provider_sfevents.spark.current_state import ApplyOptions, land_and_apply
 from airflow_provider_sfevents.spark.current_state.apply_batch import flush_transaction
 from airflow_provider_sfevents.spark.current_state.frames import collected
-from airflow_provider_sfevents.spark.current_state.state_tables import open_state
+from airflow_provider_sfevents.spark.current_state.state_tables import (
+    StateTables,
+    open_state,
+)
 from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from airflow_provider_sfevents.staging.manifest import Manifest
 from tests.harness.step_hooks import no_step, on_steps
@@ -128,7 +133,10 @@ def event(
     key: str = "",
     **values: Any,
 ) -> tuple[str, bytes]:
-    """An event committed so many seconds after the beginning, in a transaction of its own unless told otherwise."""
+    """Make an event that was committed so many seconds after the beginning.
+
+    :param key: of its transaction; default: one of its own.
+    """
     names = tuple(values) if changed is None and change_type == "UPDATE" else changed or ()
     header = {
         "entityName": SCHEMAS[schema]["name"].removesuffix("ChangeEvent"),
@@ -189,13 +197,21 @@ class CurrentState:
 
     @property
     def log(self) -> str:
-        """Root of the event tables, or their namespace where the current-state tables are in one."""
+        """Root of the event tables, or their namespace where the state tables are in one."""
         return f"{self.root} log" if "/" in self.root else f"{self.root}_log"
 
+    @cached_property
+    def tables(self) -> StateTables:
+        """The tables, in a session of their own."""
+        return open_state(self.spark, self.root, self.table_format)
+
     def rows(self, table: str, *columns: str) -> list[dict[str, Any]]:
-        """Read the rows of a table; none where there is no table."""
-        state = open_state(self.spark, self.root, self.table_format)
-        found = collected(state.rows(table, "none_there int"))
+        """Read a table, or the events of a role; no row where there is no table."""
+        state = self.tables
+        is_role = table in tables.ROLES
+        found = collected(
+            state.set_aside(table) if is_role else state.rows(table, "none_there int")
+        )
         if columns:
             found = [{name: row[name] for name in columns} for row in found]
         return sorted(found, key=str)
@@ -206,7 +222,7 @@ class JobKilledError(Exception):
 
 
 def killing(table: str) -> OnStep:
-    """Kill a job right after its commit of a table (`tables.APPLY_ORDER`)."""
+    """Kill a job right after a commit, named as in `tables.APPLY_ORDER`."""
 
     def step(name: str, about: str) -> None:
         if name == steps.APPLY_COMMITTED and about.split(maxsplit=1)[0] == table:

@@ -1,7 +1,9 @@
-"""Histories of an org, delivered to real tables: what is not marked equals the org, as in memory (`tests/unit/changes/test_histories.py`).
+"""Histories of an org, delivered to real tables.
 
-Each step costs seconds here, so there are few, and the rules have theirs in memory. `SFEVENTS_HISTORIES_SEED` takes the seed that a failure
-prints.
+What is not marked equals the org, as in memory (`tests/unit/changes/test_histories.py`).
+
+Each step costs seconds here, so there are few, and the rules have theirs in memory.
+`SFEVENTS_HISTORIES_SEED` takes the seed that a failure prints.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, note, seed, settings
 
+from airflow_provider_sfevents.spark.changes.tables import APPLY_ORDER
 from tests.harness.jars import or_skip
 from tests.histories.delivery import MOVES, Delivery, Move
 from tests.histories.doubt import Doubt
@@ -39,7 +42,7 @@ FEW = settings(
     max_examples=EXAMPLES,
     print_blob=True,
     database=None,
-    # What is found is made smaller only where somebody has the time for it.
+    # Shrinking a failure would take hours here.
     phases=(Phase.explicit, Phase.generate),
     suppress_health_check=list(HealthCheck),
 )
@@ -64,7 +67,7 @@ def delivered(history: Sequence[Transaction], moves: Sequence[Move], lake: Spark
 def test_a_history_with_a_death_a_gap_and_a_wildcard_ends_as_the_org(
     table_format: str, spark: Any, tmp_path: Path
 ) -> None:
-    """A transaction is held over batches, a job dies and is run again, an old batch comes again, a marked record is resolved."""
+    """Tables equal the org after a kill, an old batch, a gap and an entity snapshot."""
     history = [
         Transaction(
             (
@@ -79,7 +82,7 @@ def test_a_history_with_a_death_a_gap_and_a_wildcard_ends_as_the_org(
     ]
     moves = [
         Move("batch", 4),
-        Move("batch", 3, dies=7),
+        Move("batch", 3, dies=APPLY_ORDER.index("rows")),
         Move("again", 0),
         Move("batch", 2, silent=True),
         Move("records"),
@@ -97,7 +100,10 @@ def test_a_history_with_a_death_a_gap_and_a_wildcard_ends_as_the_org(
 def test_histories_end_as_the_org(
     jars: Jars, spark: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Whatever Hypothesis makes of histories and deliveries; seeded in Delta or begun empty in Iceberg, as the seed says."""
+    """Whatever Hypothesis makes of histories and deliveries.
+
+    Seeded in Delta or begun empty in Iceberg, as the seed says.
+    """
     table_format = "iceberg" if SEED % 2 else "delta"
     asked: dict[str, Any] = {"new_entities": "empty", "deletions": "flag"} if SEED % 2 else {}
     or_skip(lambda: getattr(jars, table_format))

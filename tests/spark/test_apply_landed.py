@@ -1,4 +1,7 @@
-"""Events reach the records from the event tables: also those that landing has left out, or that lie in other columns there."""
+"""Events reach the records from the event tables.
+
+Also those that landing has left out, or that lie in other columns there.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_sfevents import steps
+from airflow_provider_sfevents.spark.changes.tables import ROLES
 from airflow_provider_sfevents.spark.current_state.state_tables import STATE_TABLES, open_state
 from tests.harness.jars import or_skip
 from tests.spark.conftest import SCHEMAS
 from tests.spark.lakes import by_path
-from tests.spark.orgs import A, B, CurrentState, JobKilledError, event
+from tests.spark.orgs import A, B, CurrentState, event
 
 if TYPE_CHECKING:
     from tests.spark.conftest import Staging
@@ -68,9 +71,8 @@ def test_what_another_consumer_has_landed_is_applied(state: CurrentState, stagin
     assert [row["record_id"] for row in state.rows("resync")] == [B]
 
 
-@pytest.mark.parametrize("anew", ["another", ""])
 def test_a_change_that_is_delivered_again_changes_nothing(
-    state: CurrentState, staging: Staging, anew: str
+    state: CurrentState, staging: Staging
 ) -> None:
     """A redelivery with another event id or none, after a compaction, is a repeat."""
     told = [
@@ -86,7 +88,7 @@ def test_a_change_that_is_delivered_again_changes_nothing(
         told[1],
         event(staging, 3, "UPDATE", A, Industry="Tourism"),
         start="aa",
-        ids=[anew, anew and f"{anew} one", "third"],
+        ids=["another", "", "third"],
     )
 
     counts = state.apply(batch)
@@ -118,59 +120,41 @@ def test_a_field_that_changed_its_kind_in_the_event_table_has_one_column_in_the_
     assert "Extra__c__string" not in row
 
 
-def test_killed_between_landing_and_applying_the_next_job_comes_to_the_same_end(
-    state: CurrentState, staging: Staging
-) -> None:
-    """A job killed between landing and applying is run again, and applies the batch once."""
-    batch = state.stage(event(staging, 1, "CREATE", A, Industry="Mining"))
-
-    def killed(name: str, _about: str) -> None:
-        if name == steps.APPLY_COMMIT:
-            raise JobKilledError
-
-    with pytest.raises(JobKilledError):
-        state.apply(batch, killed)
-    assert state.rows("Account") == []
-
-    assert state.apply(batch)["applied"] == 1
-    assert industries(state) == {A: "Mining"}
-
-
 def test_a_batch_that_touches_one_entity_makes_six_commits(
     delta_state: CurrentState, staging: Staging
 ) -> None:
-    """A batch that updates, deletes, releases and holds makes six commits."""
+    """The first batch of an entity makes six commits, although it has something for every table."""
     state = delta_state
+    contact = "003000000000001AAA"
     state.apply(
         state.stage(
-            event(staging, 1, "CREATE", A, Industry="Mining"),
-            event(staging, 2, "CREATE", B, Industry="Farming"),
-            event(staging, 3, "UPDATE", A, Industry="held"),
+            event(staging, 1, "CREATE", contact, schema="org_contact", Industry="Mining"),
+            event(staging, 2, "CREATE", A, Industry="Mining"),
             ended_by="max_events",
         )
     )
     batch = state.stage(
-        event(staging, 4, "UPDATE", A, Industry="Shipping"),
-        event(staging, 5, "DELETE", B),
-        event(staging, 6, "UPDATE", A, Industry="held again"),
+        event(staging, 3, "CREATE", B, Industry="Farming"),
+        event(staging, 4, "DELETE", B),
+        event(staging, 5, "GAP_UPDATE", A),
+        event(staging, 6, "UPDATE", A, Industry="kept"),
+        event(staging, 7, "SNAPSHOT", A),
+        event(staging, 8, "UPDATE", A, Industry="open"),
         ended_by="max_events",
     )
     before = commits(state)
 
     state.apply(batch)
 
-    assert industries(state) == {A: "Shipping"}
+    assert industries(state) == {A: "Mining"}
+    roles = {role: len(state.rows(role)) for role in ROLES}
+    assert roles == {"kept": 1, "unapplied": 1, "open_transaction": 2, "tombstones": 1}
+    assert [row["record_id"] for row in state.rows("resync")] == [A]
     made = {table: number - before[table] for table, number in commits(state).items()}
-    assert {table: number for table, number in made.items() if number} == {
-        "applied_through": 2,
-        "seen": 1,
-        "tombstones": 1,
-        "Account": 1,
-        "held": 1,
-    }
+    assert made == {"applied_through": 2, "seen": 1, "resync": 1, "set_aside": 1, "Account": 1}
 
 
 def commits(state: CurrentState) -> dict[str, int]:
     """The version of each Delta table, which each commit counts up."""
     tables = open_state(state.spark, state.root, state.table_format)
-    return {table: int(tables.version(table)) for table in (*STATE_TABLES, "Account")}
+    return {table: int(tables.version(table) or 0) for table in (*STATE_TABLES, "Account")}

@@ -1,4 +1,7 @@
-"""Two jobs over one set of tables: the one that began first writes nothing any more, whichever statement it is about to commit."""
+"""Two jobs over one set of tables.
+
+The one that began first writes nothing any more, whichever statement it is about to commit.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,8 @@ import pytest
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.exceptions import PositionConflictError
 from airflow_provider_sfevents.spark.changes import tables
-from airflow_provider_sfevents.spark.changes.order import Order
-from airflow_provider_sfevents.spark.changes.source import Batch, admit
+from airflow_provider_sfevents.spark.changes.order import EventOrder
+from airflow_provider_sfevents.spark.changes.source import ChangeBatch, admit
 from airflow_provider_sfevents.spark.current_state import state_tables
 from airflow_provider_sfevents.spark.current_state.apply_events import apply_events
 from airflow_provider_sfevents.spark.current_state.apply_run import begun
@@ -46,13 +49,13 @@ class Records:
     """Tables of records with a history, fed batch by batch with events that are made here."""
 
     tables: StateTables
-    applied: list[tuple[Batch, list[Change]]] = field(default_factory=list)
+    applied: list[tuple[ChangeBatch, list[Change]]] = field(default_factory=list)
 
-    def batch(self, *events: Change) -> tuple[Batch, list[Change]]:
+    def batch(self, *events: Change) -> tuple[ChangeBatch, list[Change]]:
         """Make the next batch, which a bound has ended."""
         number = len(self.applied) + 1
         before = self.applied[-1][0].end if self.applied else "earliest"
-        batch = Batch(
+        batch = ChangeBatch(
             source=SOURCE,
             epoch="e",
             sequence=number,
@@ -64,7 +67,7 @@ class Records:
         told = [
             replace(
                 one,
-                order=Order(1, number, at),
+                order=EventOrder(1, number, at),
                 committed_at=second(number * 100 + at),
                 transaction_key=f"{number}-{at}",
             )
@@ -73,7 +76,7 @@ class Records:
         self.applied.append((batch, told))
         return batch, told
 
-    def apply(self, batch: Batch, events: list[Change], step: OnStep = no_step) -> None:
+    def apply(self, batch: ChangeBatch, events: list[Change], step: OnStep = no_step) -> None:
         with (
             on_steps(step),
             begun(self.tables, new_entities="empty", history=True) as run,

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake.exceptions import DeltaProtocolError
 
-from airflow_provider_sfevents.spark.current_state import resolve
+from airflow_provider_sfevents.spark.current_state import apply_snapshot
 from airflow_provider_sfevents.spark.upkeep.job import maintain
 from airflow_provider_sfevents.spark.upkeep.plan import UpkeepOptions
 from tests.harness.jars import Jars, or_skip
@@ -115,7 +115,9 @@ def test_every_reader_has_the_records_that_changed(
     swapped = [(one, at.isoformat(), str(day)) for one, (at, day) in zip((B, A), BOTH, strict=True)]
     read_in_org = spark.createDataFrame(swapped, "Id string, At__c string, Day__c string")
 
-    resolve(spark, str(root), table_format, "Account", read_in_org, read_at=READ_AT, history=True)
+    apply_snapshot(
+        spark, str(root), table_format, "Account", read_in_org, read_at=READ_AT, history=True
+    )
 
     for read in READERS[table_format]:
         if row_changes == "vectors" and read in REFUSING_VECTORS:

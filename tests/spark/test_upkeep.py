@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.spark.changes.tables import TOMBSTONES
 from airflow_provider_sfevents.spark.upkeep.job import maintain
 from airflow_provider_sfevents.spark.upkeep.plan import UpkeepOptions
 from tests.harness.step_hooks import no_step, on_steps
@@ -175,6 +176,6 @@ def test_current_state_is_the_same_after_upkeep(
 
     assert done["files_after"] < done["files"]
     assert done["tombstones"] == 0
-    assert records.rows("tombstones", "record_id") == [(B,)]
+    assert records.rows("set_aside", "event_role", "record_id") == [(TOMBSTONES, B)]
     state.apply(state.stage(event(staging, 4, "UPDATE", A, Industry="Shipping")))
     assert records.rows("Account", "record_id", "Industry") == [(A, "Shipping")]

@@ -1,1 +1,4 @@
-"""Change events to the records they changed: decisions on plain values, for the driver and for executors."""
+"""Change events to the records they changed.
+
+Decisions on plain values, for the driver and for executors.
+"""

@@ -1,8 +1,11 @@
-"""A long text that came as a unified diff: patched onto its base, and believed only if the hash says so.
+"""A long text that came as a unified diff.
 
-Source: Change Data Capture Developer Guide, "Send Data Differences for Fields of Updated Records". The diff's header has, after `+++`, the
-SHA-256 of the complete new value. About line ends the guide's versions differ, and a final line break may or may not count as a line;
-so every reading is tried, and the hash says which was meant. A reading that is wrong cannot be taken for right.
+Patched onto its base, and believed only if the hash says so.
+
+Source: Change Data Capture Developer Guide, "Send Data Differences for Fields of Updated Records".
+The diff's header has, after `+++`, the SHA-256 of the complete new value. About line ends the
+guide's versions differ, and a final line break may or may not count as a line; so every reading is
+tried, and the hash says which was meant. A reading that is wrong cannot be taken for right.
 """
 
 from __future__ import annotations
@@ -34,7 +37,8 @@ def patched(base: str | None, diff: str) -> str:
     """Make the new value.
 
     :param base: the value so far; None: there is none.
-    :raises UnpatchableError: there is no base, the text is no diff, or the result has not the hash that the diff names.
+    :raises UnpatchableError: there is no base, the text is no diff, or the result has not the hash
+        that the diff names.
     """
     wanted, hunks = _parsed(diff)
     if base is None:

@@ -11,8 +11,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.spark.changes.event import GAPS, KNOWN_TYPES, OVERFLOW
-from airflow_provider_sfevents.spark.changes.marks import Mark, Reason, cause, together
 from airflow_provider_sfevents.spark.changes.order import ORIGIN
+from airflow_provider_sfevents.spark.changes.resync_entries import (
+    Reason,
+    ResyncEntry,
+    cause,
+    together,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,25 +29,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityState:
-    """What is known of an entity as a whole.
+    """State of an entity as a whole.
 
-    :param mark: of the entity; its records may have marks of their own.
+    :param entry: of the entity; its records may have entries of their own.
     :param read_at: when it was last read in full; None: never.
     """
 
     entity: str
-    mark: Mark | None = None
+    entry: ResyncEntry | None = None
     read_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityPlan:
-    """What a batch does to an entity as a whole, and what each of its records has to know.
+    """Effect of a batch on an entity as a whole, which the fold of each record needs.
 
-    :param state: as it is after the batch; records are folded with its mark and its `read_at`.
-    :param prefix_updates: updates of all records of a prefix, to be folded into every record
-        whose id begins with it.
-    :param kept: such changes that are kept for the entity, for records that are held back or not known yet.
+    :param state: as it is after the batch; records are folded with its entry and its `read_at`.
+    :param prefix_updates: updates of all records of a prefix, to be folded into every record whose
+        id begins with it.
+    :param kept: such changes that are kept for the entity, for records that are held back or not
+        known yet.
     :param quarantined: events that count for nothing, each with the reason.
     """
 
@@ -53,22 +59,26 @@ class EntityPlan:
 
 
 def unseeded(entity: str, first_at: datetime) -> EntityState:
-    """Make the state of an entity that is met for the first time: nothing of it is there until it has been read in full.
+    """Make the state of an entity that is met for the first time.
 
-    :param first_at: commit time of its first event; the read must have begun after that, since what happened before was not delivered.
+    Nothing of it is there until it has been read in full.
+
+    :param first_at: commit time of its first event; the read must have begun after that, since what
+        happened before was not delivered.
     """
-    return EntityState(entity=entity, mark=cause(ORIGIN, first_at, "unseeded"))
+    return EntityState(entity=entity, entry=cause(ORIGIN, first_at, "unseeded"))
 
 
 def plan_entity(
-    state: EntityState, opening_mark: Mark | None, events: Iterable[Change], layout: Layout
+    state: EntityState, opening_entry: ResyncEntry | None, events: Iterable[Change], layout: Layout
 ) -> EntityPlan:
     """Decide what a batch does to an entity as a whole.
 
-    :param opening_mark: what the batch's beginning marks (`source.opening`).
-    :param events: those parts of the released events that are about the entity (`Change.parts`), overflows at their transactions' end.
+    :param opening_entry: what the batch's beginning marks (`source.opening`).
+    :param events: those parts of the released events that are about the entity (`Change.parts`),
+        overflows at their transactions' end.
     """
-    mark = together(state.mark, opening_mark)
+    entry = together(state.entry, opening_entry)
     prefix_updates: list[Change] = []
     kept: list[Change] = []
     quarantined: list[tuple[Change, str]] = []
@@ -76,19 +86,20 @@ def plan_entity(
         if state.read_at is not None and change.surely_before(state.read_at):
             continue
         if change.updates_a_prefix and not layout.missing(change):
-            is_held = mark is not None and mark.holds_back(change.order)
+            is_held = entry is not None and entry.holds_back(change.order)
             if not is_held:
                 prefix_updates.append(change)
-            # Until the entity has been read in full, a read may bring records that nobody has heard of, as they were before this.
+            # Until the first full snapshot, one may bring unknown records as they were before this
+            # event.
             if is_held or state.read_at is None:
                 kept.append(change)
             continue
         reason, detail = _why(change, layout)
-        mark = together(mark, cause(change.order, change.committed_at, reason, detail))
+        entry = together(entry, cause(change.order, change.committed_at, reason, detail))
         if reason in {"unknown_type", "undecodable"}:
             quarantined.append((change, detail))
     return EntityPlan(
-        state=replace(state, mark=mark),
+        state=replace(state, entry=entry),
         prefix_updates=tuple(prefix_updates),
         kept=tuple(kept),
         quarantined=tuple(quarantined),

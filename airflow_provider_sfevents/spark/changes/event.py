@@ -13,21 +13,23 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from airflow_provider_sfevents.spark.changes.order import Order
+    from airflow_provider_sfevents.spark.changes.order import EventOrder
 
 WHOLE_ROW = frozenset({"CREATE", "UNDELETE"})
 DELETIONS = frozenset({"DELETE", "GAP_DELETE"})
 GAPS = frozenset({"GAP_CREATE", "GAP_UPDATE", "GAP_UNDELETE"})
 OVERFLOW = "GAP_OVERFLOW"
 KNOWN_TYPES = WHOLE_ROW | DELETIONS | GAPS | {"UPDATE", OVERFLOW}
-"""`SNAPSHOT`, which newer schemas list, is reserved: nobody has said what it means, so it is not known."""
+"""`SNAPSHOT`, which newer schemas list, is reserved and has no documented meaning, so it is
+unknown."""
 
 _encode = json.JSONEncoder(
     separators=(",", ":")
 ).encode  # json.dumps would make another one for each event
 
 CLOCK_GRAIN = timedelta(seconds=1)
-"""A `commitTimestamp` is cut to whole seconds, so the change was committed at any moment of that second."""
+"""A `commitTimestamp` is cut to whole seconds, so the change was committed at any moment of that
+second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,16 +39,20 @@ class Change:
     :param order: where it stands.
     :param entity: API name of the object; empty where it could not be read.
     :param change_type: as the header spells it; empty where it could not be read.
-    :param record_ids: as the header has them: ids, wildcards, the id of nobody.
-    :param transaction_key: empty where it could not be read; such an event belongs to no transaction.
+    :param record_ids: as the header has them: ids, wildcards, the id of no record.
+    :param transaction_key: empty where it could not be read; such an event belongs to no
+        transaction.
     :param committed_at: `commitTimestamp`, aware.
-    :param changed: names of changed fields, members of compounds as `Parent.Member`; likewise `nulled` and `diffs`.
-    :param values: by column of the event's table; compounds as dicts. A column that is missing is null.
-    :param suspect: it came after a start that did not join what had been read before, and is no newer than that; set by `source.suspects`.
+    :param changed: names of changed fields, members of compounds as `Parent.Member`; likewise
+        `nulled` and `diffs`.
+    :param values: by column of the event's table; compounds as dicts. A column that is missing is
+        null.
+    :param suspect: it came after a start that did not join what had been read before, and is no
+        newer than that; set by `source.suspects`.
     :param defect: why it cannot be applied; its values and field names count for nothing then.
     """
 
-    order: Order
+    order: EventOrder
     entity: str
     change_type: str
     record_ids: tuple[str, ...]
@@ -62,9 +68,12 @@ class Change:
 
     @property
     def identity(self) -> str:
-        """Text that two deliveries of one change share, and two changes never do; empty for an event without a transaction.
+        """Text that two deliveries of one change share, and two changes never do.
 
-        The change type belongs to it: the overflow event of an entity may bear the number of its last normal event.
+        Empty for an event without a transaction.
+
+        The change type belongs to it: the overflow event of an entity may bear the number of its
+        last normal event.
         """
         if not self.transaction_key:
             return ""
@@ -80,7 +89,7 @@ class Change:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """What an UPDATE sets; values of other fields are enrichment and are not changes."""
+        """Fields that an UPDATE sets; values of other fields are enrichment and are not changes."""
         return tuple(dict.fromkeys((*self.changed, *self.nulled, *self.diffs)))
 
     @property
@@ -101,12 +110,12 @@ class Change:
 
     @property
     def is_about_the_entity(self) -> bool:
-        """Whether more than the records that it names may be concerned: what the driver has to see."""
+        """True if it may concern other records than the named ones: the driver decides."""
         one = self.addressed
         return one.whole or bool(one.prefixes) or self.change_type == OVERFLOW or not self.entity
 
     def surely_before(self, moment: datetime) -> bool:
-        """Whether a read that began then must contain this change."""
+        """True if an entity snapshot that began then must contain this change."""
         return self.committed_at + CLOCK_GRAIN <= moment
 
     def of(self, record_id: str) -> Self:
@@ -117,7 +126,10 @@ class Change:
         return self if self.updates_a_prefix else replace(self, record_ids=(record_id,))
 
     def parts(self) -> tuple[Self | None, Self | None]:
-        """Split it into what is about single records, and what is about the entity; either may be missing."""
+        """Split it into what is about single records, and what is about the entity.
+
+        Either may be missing.
+        """
         one = self.addressed
         if not self.is_about_the_entity:
             return self, None

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from airflow_provider_sfevents.spark.changes.event import Change
-    from airflow_provider_sfevents.spark.changes.marks import Reason
+    from airflow_provider_sfevents.spark.changes.resync_entries import Reason
     from airflow_provider_sfevents.spark.schema.field_types import Column, FieldType
 
 Values = dict[str, Any]
@@ -35,9 +35,12 @@ _NUMBERS = frozenset({"int", "long", "double", "decimal"})
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """The columns of an entity's table that come from fields; without the header, the envelope and this room's own.
+    """The columns of an entity's table that come from fields.
 
-    :param columns: where a field changed its kind it has several columns: the one with the value, and others that are null then.
+    Without the header, the envelope and this room's own.
+
+    :param columns: where a field changed its kind it has several columns: the one with the value,
+        and others that are null then.
     """
 
     columns: tuple[Column, ...]
@@ -51,7 +54,10 @@ class Layout:
         return found
 
     def of_field(self, name: str) -> tuple[Column, ...]:
-        """The columns that a field's values go to, in the table's order; upper and lower case are one name."""
+        """The columns that a field's values go to, in the table's order.
+
+        Upper and lower case are one name.
+        """
         return self._by_field.get(name.casefold(), ())
 
     def missing(self, change: Change) -> str:

@@ -1,7 +1,8 @@
-"""Which records a change event is about: ids, wildcards, and what stands for a whole entity.
+"""Record ids of a change event: single records, wildcards, and forms that mean a whole entity.
 
-Source: Change Data Capture Developer Guide, "Change Event Header Fields" (`001*`) and "Gap and Overflow Events"
-(`000000000000000AAA`). The event bus spells ids in 18 characters; reports and old tools in 15, which is why both are the same record here.
+Source: Change Data Capture Developer Guide, "Change Event Header Fields" (`001*`) and "Gap and
+Overflow Events" (`000000000000000AAA`). The event bus spells ids in 18 characters; reports and old
+tools in 15, which is why both are the same record here.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ _NOBODY = "0" * _SHORT
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Addressed:
-    """What a list of record ids names.
+    """Records, prefixes and entity that a list of record ids names.
 
     :param records: single records in 18 characters, each once, in the order of the list.
     :param prefixes: of wildcards, without their `*`.
-    :param whole: it names the entity itself: the id of nobody, an empty one, or no id at all.
+    :param whole: it names the entity itself: the id `000000000000000AAA`, an empty one, or none.
     """
 
     records: tuple[str, ...]

@@ -1,8 +1,9 @@
-"""Where an event stands in what one table is fed: the only order there is.
+"""Order of the events of one source: the only order that decisions use.
 
-Replay ids, commit numbers and event ids are opaque and are never compared. What counts is in which batch an event came, and where in it.
-Batches are numbered within an epoch of their position; a reset position begins a new epoch, whose numbers begin again at 1. Epochs have
-random names, so a table counts those it has met: the `generation`.
+Replay ids, commit numbers and event ids are opaque and are never compared. What counts is in which
+batch an event came, and where in it. Batches are numbered within an epoch of their position; a
+reset position begins a new epoch, whose numbers begin again at 1. Epochs have random names, so a
+table counts those it has met: the `generation`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Order(NamedTuple):
+class EventOrder(NamedTuple):
     """A place among all events of one source; compares as a tuple does.
 
     :param generation: which of the epochs that this table was fed from, from 1.
@@ -23,10 +24,10 @@ class Order(NamedTuple):
     ordinal: int
 
 
-ORIGIN = Order(0, 0, -1)
+ORIGIN = EventOrder(0, 0, -1)
 """Before every event."""
 
 
-def before_batch(generation: int, sequence: int) -> Order:
+def before_batch(generation: int, sequence: int) -> EventOrder:
     """Make the place right before a batch's first event, after all of the batch before it."""
-    return Order(generation, sequence, -1)
+    return EventOrder(generation, sequence, -1)

@@ -1,6 +1,9 @@
-"""What the driver decides about a batch before any record is touched, from little: a summary of its events and the entities' states.
+"""Plan of a batch: the driver's decisions before any record is touched.
 
-The summary can be made from the events themselves, as here, or by a few aggregates where they are spread over a cluster.
+The plan follows from a summary of the events and from the entities' states.
+
+The summary can be made from the events themselves, as here, or by a few aggregates where they are
+spread over a cluster.
 """
 
 from __future__ import annotations
@@ -18,8 +21,8 @@ from airflow_provider_sfevents.spark.changes.entity import (
 from airflow_provider_sfevents.spark.changes.fields import Layout
 from airflow_provider_sfevents.spark.changes.source import (
     Admission,
-    Batch,
     Break,
+    ChangeBatch,
     Progress,
     advanced,
     is_suspect,
@@ -34,18 +37,19 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.changes.event import Change
 
 NewEntities = Literal["unseeded", "empty"]
-"""What an entity is taken for whose first event comes: to be filled from the org first, or without any record before that event."""
+"""State of an entity before its first event: unknown until an entity snapshot, or empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """What the driver has to know of a batch's events.
+    """Summary of a batch's events, for the driver's decisions.
 
-    :param first: commit time of the first event that arrived, and whether it is a repeat; None: none arrived.
+    :param first: commit time of the first event that arrived, and whether it is a repeat; None:
+        none arrived.
     :param high_water: latest commit time among the released events; None: there are none.
     :param first_at: commit time of each entity's first released event.
-    :param about_entities: parts of released events that are about an entity, overflows at their transactions' end. Those without an
-        entity's name are about all entities.
+    :param about_entities: parts of released events that are about an entity, overflows at their
+        transactions' end. Those without an entity's name are about all entities.
     """
 
     first: tuple[datetime, bool] | None = None
@@ -55,8 +59,8 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BatchPlan:
-    """What a batch does before its records are looked at.
+class ApplyPlan:
+    """Decisions about a batch that do not depend on its records.
 
     :param progress: to be written when all tables are.
     :param entities: of every entity of the source, also those that the batch has nothing of.
@@ -86,27 +90,37 @@ def summarised(arrived: Sequence[Change], ready: Ready) -> Summary:
     )
 
 
+def check_first_batch(
+    progress: Progress | None, batch: ChangeBatch, new_entities: NewEntities
+) -> None:
+    """Refuse `empty` where the first batch to apply is not the first of its position.
+
+    :raises ConfigurationError: it is refused.
+    """
+    if progress is None and new_entities == "empty" and batch.sequence != 1:
+        raise ConfigurationError(
+            f"The first batch that is applied is {batch.epoch}-{batch.sequence}: events came "
+            "before "
+            "it, so its entities are not empty. Apply from batch 1 on, or fill the tables from an "
+            "entity snapshot (`new_entities` = unseeded)."
+        )
+
+
 def plan_batch(
     progress: Progress | None,
-    batch: Batch,
+    batch: ChangeBatch,
     admission: Admission,
     summary: Summary,
     entities: Mapping[str, EntityState],
     layouts: Mapping[str, Layout],
     *,
     new_entities: NewEntities = "unseeded",
-) -> BatchPlan:
+) -> ApplyPlan:
     """Decide all that is not about single records.
 
     :param entities: that the source's tables have, by name.
     :param layouts: of the entities' tables as they will be after the batch.
-    :raises ConfigurationError: `empty` was asked for, and the first batch is not the first of its position.
     """
-    if progress is None and new_entities == "empty" and batch.sequence != 1:
-        raise ConfigurationError(
-            f"The first batch that is applied is {batch.epoch}-{batch.sequence}: events came before it, so its entities are not empty. "
-            "Apply from batch 1 on, or fill the tables from a full read (`new_entities` = unseeded)."
-        )
     opened = opening(progress, batch, admission, summary.first)
     after = advanced(
         progress,
@@ -119,7 +133,7 @@ def plan_batch(
     wide = [_told(one, opened.last_break) for one in summary.about_entities]
     nameless = [one for one in wide if not one.entity]
     if nameless:
-        # Of whichever entity they are, also of one that nobody has told of yet.
+        # They may be of any entity, also of one that is not known yet.
         heard_since = max(after.heard_since, *(one.committed_at for one in nameless))
         after = replace(after, is_whole=False, heard_since=heard_since)
     known = dict(entities)
@@ -130,13 +144,13 @@ def plan_batch(
     plans = {
         entity: plan_entity(
             state,
-            opened.mark,
+            opened.entry,
             [*nameless, *(one for one in wide if one.entity == entity)],
             layouts.get(entity, Layout(columns=())),
         )
         for entity, state in known.items()
     }
-    return BatchPlan(progress=after, entities=plans)
+    return ApplyPlan(progress=after, entities=plans)
 
 
 def of_records(released: Iterable[Change], progress: Progress) -> Iterator[tuple[str, str, Change]]:

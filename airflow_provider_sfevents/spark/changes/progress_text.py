@@ -1,4 +1,4 @@
-"""How far a source has been applied, as text: the one row of `applied_through`."""
+"""Progress of a source as text, for the one row of `applied_through`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from airflow_provider_sfevents.exceptions import StagingError
-from airflow_provider_sfevents.spark.changes.order import Order
-from airflow_provider_sfevents.spark.changes.source import Break, Progress, Source
+from airflow_provider_sfevents.spark.changes.order import EventOrder
+from airflow_provider_sfevents.spark.changes.source import Break, ChangeSource, Progress
 
 VERSION = 1
 
@@ -27,25 +27,30 @@ def from_text(text: str) -> Progress:
     try:
         parts: dict[str, Any] = json.loads(text)
         version = parts.pop("version")
-        broken = parts.pop("last_break")
+        broken, opened = parts.pop("last_break"), parts.pop("open_from")
         progress = Progress(
             **{
                 **parts,
-                "source": Source(**parts["source"]),
+                "source": ChangeSource(**parts["source"]),
                 "heard_since": datetime.fromisoformat(parts["heard_since"]),
                 "high_water": _time(parts["high_water"]),
                 "last_break": broken
-                and Break(order=Order(*broken["order"]), high_water=_time(broken["high_water"])),
+                and Break(
+                    order=EventOrder(*broken["order"]), high_water=_time(broken["high_water"])
+                ),
+                "open_from": opened and EventOrder(*opened),
             }
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise StagingError(
-            f"`applied_through` cannot be read ({type(error).__name__}: {error}): {text[:200]!r}. Use the release that wrote it, or restore the "
-            "table to its version before somebody changed it."
+            f"`applied_through` cannot be read ({type(error).__name__}: {error}): {text[:200]!r}. "
+            "Use the release that wrote it, or restore the "
+            "table to its version before that change."
         ) from error
     if version != VERSION:
         raise StagingError(
-            f"`applied_through` was written by another release, as version {version!r}; this one reads version {VERSION}. Use that release."
+            f"`applied_through` was written by another release, as version {version!r}; this one "
+            f"reads version {VERSION}. Use that release."
         )
     return progress
 

@@ -1,15 +1,21 @@
-"""One record and the events about it, in their order: what becomes of its row, its mark and its kept events.
+"""One record and the events about it, in their order.
+
+What becomes of its row, its entry and its kept events.
 
 The first rule that fits decides about an event (repeats are gone already, see `transactions`):
 
 1. it stands at or before the record's last event: *old*, nothing changes;
-2. it was surely committed before the record was last read as a whole: *contained* in what was read, nothing changes;
+2. it was surely committed before the record was last read as a whole: *contained* in what was read,
+   nothing changes;
 3. it cannot be decoded, or is of an unknown type: *quarantined*, and the record is marked;
 4. a gap event marks the record;
-5. a deletion applies at once and settles the record: no mark, no kept event is left. If it is *late* (rule 7), it marks instead;
+5. a deletion applies at once and settles the record: no entry, no kept event is left. If it is
+   *late* (rule 7), it marks instead;
 6. the record or its entity is marked: the event is *kept*;
-7. it came after reading had begun again elsewhere, and is older than the record: *late*, it marks the record and is not applied;
-8. it is applied. An UPDATE of a record that is not there, or is deleted, marks it `no_base` and writes nothing.
+7. it came after reading had begun again elsewhere, and is older than the record: *late*, it marks
+   the record and is not applied;
+8. it is applied. An UPDATE of a record that is not there, or is deleted, marks it `no_base` and
+   writes nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +26,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_sfevents.spark.changes import fields as of_fields
 from airflow_provider_sfevents.spark.changes.event import DELETIONS, GAPS, KNOWN_TYPES, WHOLE_ROW
-from airflow_provider_sfevents.spark.changes.marks import Mark, Reason, cause, together
+from airflow_provider_sfevents.spark.changes.resync_entries import (
+    Reason,
+    ResyncEntry,
+    cause,
+    together,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -28,7 +39,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sfevents.spark.changes.event import Change
     from airflow_provider_sfevents.spark.changes.fields import Layout
-    from airflow_provider_sfevents.spark.changes.order import Order
+    from airflow_provider_sfevents.spark.changes.order import EventOrder
 
 Done = Literal[
     "applied",
@@ -45,18 +56,19 @@ Done = Literal[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
-    """What the tables have of a record: its row, or the tombstone of a deleted one.
+class RecordState:
+    """State of a record in the tables: its row, or the tombstone of a deleted one.
 
     :param values: by column; a flagged row keeps its last ones, a tombstone has none.
     :param order: of its last event.
-    :param committed_at: latest commit time among its events, or the time of the read if that is later.
+    :param committed_at: latest commit time among its events, or the time of the read if that is
+        later.
     :param read_at: when it was last read as a whole; None: never.
     """
 
     values: Mapping[str, Any]
     deleted: bool
-    order: Order
+    order: EventOrder
     committed_at: datetime
     read_at: datetime | None = None
 
@@ -66,36 +78,37 @@ class Known:
     """All that is known of a record before the events.
 
     :param state: None: neither row nor tombstone.
-    :param mark: the record's own.
-    :param entity_mark: its entity's.
-    :param entity_read_at: when the whole entity was last read; a record without a state was not there then.
+    :param entry: the record's own.
+    :param entity_entry: its entity's.
+    :param entity_read_at: when the whole entity was last read; a record without a state was not
+        there then.
     """
 
-    state: State | None = None
-    mark: Mark | None = None
-    entity_mark: Mark | None = None
+    state: RecordState | None = None
+    entry: ResyncEntry | None = None
+    entity_entry: ResyncEntry | None = None
     entity_read_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What is to be written about a record.
+    """Changes of the tables about one record.
 
     :param state: as it is now; to be written if it is another than before.
-    :param mark: as it is now; None: there is none (any more).
+    :param entry: as it is now; None: there is none (any more).
     :param kept: events to be kept for it, besides those that are kept already.
     :param settled: events of this order and before need not be kept (any longer).
     :param quarantined: events that count for nothing, each with the reason.
     :param passed: the states that it went through, if they were asked for: for the history table.
     """
 
-    state: State | None
-    mark: Mark | None
+    state: RecordState | None
+    entry: ResyncEntry | None
     kept: tuple[Change, ...] = ()
-    settled: Order | None = None
+    settled: EventOrder | None = None
     quarantined: tuple[tuple[Change, str], ...] = ()
     counts: Mapping[Done, int] = field(default_factory=dict)
-    passed: tuple[State, ...] = ()
+    passed: tuple[RecordState, ...] = ()
 
 
 def fold(
@@ -123,17 +136,17 @@ class _Record:
         self._layout = layout
         self._with_history = with_history
         self._state = known.state
-        self._mark = known.mark
+        self._entry = known.entry
         self._kept: list[Change] = []
-        self._settled: Order | None = None
+        self._settled: EventOrder | None = None
         self._quarantined: list[tuple[Change, str]] = []
         self._counts: Counter[Done] = Counter()
-        self._passed: list[State] = []
+        self._passed: list[RecordState] = []
 
     def outcome(self) -> Outcome:
         return Outcome(
             state=self._state,
-            mark=self._mark,
+            entry=self._entry,
             kept=tuple(self._kept),
             settled=self._settled,
             quarantined=tuple(self._quarantined),
@@ -158,7 +171,7 @@ class _Record:
         return self._held_back(change) if self._is_marked(change) else self._applied(change)
 
     def _put_in_doubt(self, reason: Literal["gap", "late", "no_base"], change: Change) -> Done:
-        self._mark_as(reason, change)
+        self._enter(reason, change)
         return reason
 
     def _held_back(self, change: Change) -> Done:
@@ -180,12 +193,12 @@ class _Record:
 
     def _put_aside(self, change: Change, reason: Reason, detail: str) -> Done:
         self._quarantined.append((change, detail))
-        self._mark_as(reason, change, detail)
+        self._enter(reason, change, detail)
         return "quarantined"
 
     def _is_marked(self, change: Change) -> bool:
-        marks = (self._mark, self._known.entity_mark)
-        return any(mark is not None and mark.holds_back(change.order) for mark in marks)
+        entries = (self._entry, self._known.entity_entry)
+        return any(entry is not None and entry.holds_back(change.order) for entry in entries)
 
     def _is_late(self, change: Change) -> bool:
         return (
@@ -201,9 +214,9 @@ class _Record:
         self._advance(change, values, deleted=True)
         self._settled = change.order
         self._kept.clear()
-        # A mark that begins later was left by a run that died, and is about events still to come.
-        if self._mark is not None and self._mark.holds_back(change.order):
-            self._mark = None
+        # An entry that begins later was left by a run that died, and is about events still to come.
+        if self._entry is not None and self._entry.holds_back(change.order):
+            self._entry = None
         return "deleted"
 
     def _applied(self, change: Change) -> Done:
@@ -220,18 +233,18 @@ class _Record:
         values, problems = of_fields.updated(self._layout, self._state.values, change)
         self._advance(change, values, deleted=False)
         for name, problem in problems.items():
-            self._mark_as(problem.reason, change, f"{name}: {problem.detail}")
+            self._enter(problem.reason, change, f"{name}: {problem.detail}")
         return "applied"
 
-    def _mark_as(self, reason: Reason, change: Change, detail: str = "") -> None:
+    def _enter(self, reason: Reason, change: Change, detail: str = "") -> None:
         at = change.committed_at
         if self._state is not None:
             at = max(at, self._state.committed_at)
-        self._mark = together(self._mark, cause(change.order, at, reason, detail))
+        self._entry = together(self._entry, cause(change.order, at, reason, detail))
 
     def _advance(self, change: Change, values: Mapping[str, Any], *, deleted: bool) -> None:
         before = self._state
-        self._state = State(
+        self._state = RecordState(
             values=values,
             deleted=deleted,
             order=change.order,

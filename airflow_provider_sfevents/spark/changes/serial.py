@@ -1,4 +1,7 @@
-"""Events as text, for the tables that keep and hold them: whatever columns they have, the table's own columns stay the same."""
+"""Events as text, for the tables that keep and hold them.
+
+Whatever columns they have, the table's own columns stay the same.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.spark.changes.event import Change
-from airflow_provider_sfevents.spark.changes.order import Order
+from airflow_provider_sfevents.spark.changes.order import EventOrder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,19 +48,21 @@ def from_text(text: str) -> Change:
     try:
         parts = json.loads(text)
         version = parts.pop("version")
-        parts["order"] = Order(*parts["order"])
+        parts["order"] = EventOrder(*parts["order"])
         parts["committed_at"] = datetime.fromisoformat(parts["committed_at"])
         parts["values"] = {name: _value(value) for name, value in parts["values"].items()}
         parts |= {name: tuple(parts[name]) for name in _NAMES}
         change = Change(**parts)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise StagingError(
-            f"An event that was kept cannot be read ({type(error).__name__}: {error}): {text[:200]!r}. Restore the table to its version "
-            "before somebody changed it, or resolve the whole entity from a full read."
+            f"An event that was kept cannot be read ({type(error).__name__}: {error}): "
+            f"{text[:200]!r}. Restore the table to its version "
+            "before that change, or run an entity snapshot of the whole entity."
         ) from error
     if version != VERSION:
         raise StagingError(
-            f"An event was kept by another release, as version {version!r}; this one reads version {VERSION}. Resolve with the release "
+            f"An event was kept by another release, as version {version!r}; this one reads "
+            f"version {VERSION}. Resolve with the release "
             "that wrote it, then go on with this one."
         )
     return change

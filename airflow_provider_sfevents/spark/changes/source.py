@@ -1,11 +1,14 @@
-"""What feeds a table, how far it has been applied, and whether a batch may come next.
+"""Source of a set of tables, its progress, and the admission of the next batch.
 
 1. A table is fed by one source: one topic, read by one consumer in one org. Another is refused.
-2. Batches come in their sequence. One that was applied before changes nothing; one that leaves others out is refused.
-3. A new epoch begins with its first batch. From then on, batches of the epoch before it that were never applied are refused.
-4. A batch joins the one before it when it begins where that one ended (equality of replay ids, never more). If it does not, events may
-   be delivered again, and some may be lost. They are not if the first event that comes has been seen before: then reading began at or
-   before the place where it had stopped.
+2. Batches come in their sequence. One that was applied before changes nothing; one that leaves
+   others out is refused.
+3. A new epoch begins with its first batch. From then on, batches of the epoch before it that were
+   never applied are refused.
+4. A batch joins the one before it when it begins where that one ended (equality of replay ids,
+   never more). If it does not, events may be delivered again, and some may be lost. They are not if
+   the first event that comes has been seen before: then reading began at or before the place where
+   it had stopped.
 """
 
 from __future__ import annotations
@@ -14,8 +17,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, PositionConflictError
-from airflow_provider_sfevents.spark.changes.marks import Mark, cause
-from airflow_provider_sfevents.spark.changes.order import Order, before_batch
+from airflow_provider_sfevents.spark.changes.order import EventOrder, before_batch
+from airflow_provider_sfevents.spark.changes.resync_entries import ResyncEntry, cause
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,20 +26,21 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """Who reads what; the connection's org, in 18 characters."""
+class ChangeSource:
+    """Org (id in 18 characters), consumer and topic that feed the tables."""
 
     org_id: str
     consumer: str
     topic: str
 
-    def __str__(self) -> str:  # type: ignore[explicit-override] # typing_extensions is not everywhere where Spark runs
+    # Spark's Python may lack typing_extensions, which has `override`.
+    def __str__(self) -> str:  # type: ignore[explicit-override]
         return f"{self.topic} read by {self.consumer} in org {self.org_id}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
-    """What a batch's manifest says that matters here.
+class ChangeBatch:
+    """Facts of a batch's manifest that its apply needs.
 
     :param start: what its first event lies after: a replay id in hex, `earliest` or `latest`.
     :param end: replay id of its last event, hex; of an empty batch: its start.
@@ -45,7 +49,7 @@ class Batch:
     :param losses: why events may be missing before it, one text for each loss window.
     """
 
-    source: Source
+    source: ChangeSource
     epoch: str
     sequence: int
     start: str
@@ -63,25 +67,29 @@ class Break:
     :param high_water: latest commit time that had been applied until then; None: nothing had.
     """
 
-    order: Order
+    order: EventOrder
     high_water: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far a source's tables have come: `applied_through`, written after all of them.
+    """Progress of a source: `applied_through`, written after all other tables.
 
     :param end: replay id that the last batch ended at.
     :param high_water: latest commit time of all events that were applied or kept.
-    :param heard_since: from then on nothing is missing, for all we know: commit time of the first event, or when the first batch was staged if
-        that held none; after a loss, that of the first event behind it. A read that began before may lack what nobody has told.
+    :param heard_since: from then on nothing is missing, for all we know: commit time of the first
+        event, or when the first batch was staged if that held none; after a loss, that of the first
+        event behind it. An entity snapshot that began before may lack changes that no event
+        reports.
     :param past: last sequence applied of earlier epochs.
-    :param unproven: the last start did not join, and no event has come since that would tell whether some were lost.
+    :param unproven: the last start did not join, and no event has come since that would tell
+        whether some were lost.
     :param is_whole: nothing has been lost, for all we know, since the first batch.
     :param deletions: what becomes of a deleted record's row: `delete` or `flag`.
+    :param open_from: order of the first event of the open transaction; None: there is none.
     """
 
-    source: Source
+    source: ChangeSource
     generation: int
     epoch: str
     sequence: int
@@ -93,13 +101,15 @@ class Progress:
     is_whole: bool = True
     last_break: Break | None = None
     deletions: str = "delete"
+    open_from: EventOrder | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:
-    """What a batch is to its tables.
+    """Admission of a batch to its tables.
 
-    :param kind: `again`: it has been applied, and there is nothing to do; `next`: it is to be applied.
+    :param kind: `again`: it has been applied, and there is nothing to do; `next`: it is to be
+        applied.
     :param generation: its events' first part of the order.
     :param joins: it begins where the last one ended; the first batch of all joins.
     """
@@ -109,11 +119,12 @@ class Admission:
     joins: bool = True
 
 
-def admit(progress: Progress | None, batch: Batch) -> Admission:
+def admit(progress: Progress | None, batch: ChangeBatch) -> Admission:
     """Decide whether a batch may be applied.
 
     :param progress: None: nothing was ever applied to these tables.
-    :raises PositionConflictError: the tables are fed by another source; batches before this one are missing; or its epoch is over.
+    :raises PositionConflictError: the tables are fed by another source; batches before this one are
+        missing; or its epoch is over.
     """
     if progress is None:
         return Admission(kind="next", generation=1)
@@ -123,15 +134,20 @@ def admit(progress: Progress | None, batch: Batch) -> Admission:
         return Admission(kind="again", generation=0)
     if batch.epoch in progress.past:
         raise PositionConflictError(
-            f"Batch {batch.epoch}-{batch.sequence} of {batch.source} was never applied, and its epoch is over: the tables have gone on in epoch "
-            f"{progress.epoch}. What it would have changed is marked; resolve the marked entities from a full read."
+            f"Batch {batch.epoch}-{batch.sequence} of {batch.source} was never applied, and its "
+            "epoch is over: the tables have gone on in epoch "
+            f"{progress.epoch}. What it would have changed is marked; resolve the marked entities "
+            "from a full read."
         )
     expected = progress.sequence + 1 if batch.epoch == progress.epoch else 1
     if batch.sequence != expected:
         raise PositionConflictError(
-            f"Batch {batch.epoch}-{batch.sequence} of {batch.source} cannot be applied: the next one of this epoch is {expected}. "
-            f"Apply the batches from {expected} on first, each in its turn. If they are gone for good, begin a new epoch with "
-            "`airflow sfevents position set`: the tables are then marked, and resolved from a full read."
+            f"Batch {batch.epoch}-{batch.sequence} of {batch.source} cannot be applied: the next "
+            f"one of this epoch is {expected}. "
+            f"Apply the batches from {expected} on first, each in its turn. If they are gone for "
+            "good, begin a new epoch with "
+            "`airflow sfevents position set`: the tables are then marked, and resolved from a "
+            "full read."
         )
     is_new = batch.epoch != progress.epoch
     return Admission(
@@ -141,78 +157,84 @@ def admit(progress: Progress | None, batch: Batch) -> Admission:
     )
 
 
-def check_source(recorded: Source, given: Source) -> None:
+def check_source(recorded: ChangeSource, given: ChangeSource) -> None:
     """Refuse a second source of a table: there is no order between the events of two.
 
     :raises PositionConflictError: with both.
     """
     if recorded != given:
         raise PositionConflictError(
-            f"These tables are fed by {recorded}; this is {given}. There is no order between the events of the two, so give it a root of its own."
+            f"These tables are fed by {recorded}; this is {given}. There is no order between the "
+            "events of the two, so give it a root of its own."
         )
 
 
 def check_deletions(progress: Progress | None, asked: str) -> None:
-    """Refuse to take rows away where others stayed, and the other way round: nobody could tell then who is gone.
+    """Refuse to delete rows where earlier ones were flagged, and the reverse.
+
+    Readers could not tell which records are deleted.
 
     :param asked: `delete` or `flag`, for this job.
     :raises ConfigurationError: with both.
     """
     if progress is not None and progress.deletions != asked:
         raise ConfigurationError(
-            f"These tables were made with deletions={progress.deletions!r}; this job was told deletions={asked!r} (--deletions). Give the apply "
+            f"These tables were made with deletions={progress.deletions!r}; this job was told "
+            f"deletions={asked!r} (--deletions). Give the apply "
             "and each resolve the same; for tables of the other kind take a root of their own."
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """What a batch's beginning does, before its events.
+    """Effect of a batch's beginning, before its events.
 
-    :param mark: for every entity of the source; None: nothing is missing.
+    :param entry: for every entity of the source; None: nothing is missing.
     :param last_break: in force from now on.
     :param unproven: it cannot be told yet.
     """
 
-    mark: Mark | None = None
+    entry: ResyncEntry | None = None
     last_break: Break | None = None
     unproven: bool = False
 
 
 def opening(
     progress: Progress | None,
-    batch: Batch,
+    batch: ChangeBatch,
     admission: Admission,
     first: tuple[datetime, bool] | None,
 ) -> Opening:
     """Decide whether events are missing before this batch.
 
-    :param first: commit time of its first event, and whether that is a repeat; None: the batch is empty.
+    :param first: commit time of its first event, and whether that is a repeat; None: the batch is
+        empty.
     """
     place = before_batch(admission.generation, batch.sequence)
     if progress is None:
-        mark = cause(place, batch.opened_at, "loss", batch.losses[0]) if batch.losses else None
-        return Opening(mark=mark)
+        entry = cause(place, batch.opened_at, "loss", batch.losses[0]) if batch.losses else None
+        return Opening(entry=entry)
     last_break = progress.last_break
     if not admission.joins:
         last_break = Break(order=place, high_water=progress.high_water)
     missed_until = first[0] if first else batch.opened_at
     if batch.losses:
         detail = "; ".join(batch.losses)
-        return Opening(mark=cause(place, missed_until, "loss", detail), last_break=last_break)
+        return Opening(entry=cause(place, missed_until, "loss", detail), last_break=last_break)
     in_doubt = progress.unproven or not admission.joins
     if first is None or not in_doubt:
         return Opening(last_break=last_break, unproven=in_doubt)
     if first[1]:
         return Opening(last_break=last_break)
     detail = f"batch {batch.epoch}-{batch.sequence} begins at {batch.start}, not at {progress.end}"
-    return Opening(mark=cause(place, missed_until, "unjoined", detail), last_break=last_break)
+    return Opening(entry=cause(place, missed_until, "unjoined", detail), last_break=last_break)
 
 
-def is_suspect(last_break: Break | None, order: Order, committed_at: datetime) -> bool:
-    """Whether an event may be older than the records it changes.
+def is_suspect(last_break: Break | None, order: EventOrder, committed_at: datetime) -> bool:
+    """True if an event may be older than the records it changes.
 
-    Only until what has been applied before the break is caught up with: between two servers' clocks a second more or less is no reason.
+    Only until what has been applied before the break is caught up with: between two servers' clocks
+    a second more or less is no reason.
     """
     return (
         last_break is not None
@@ -224,7 +246,7 @@ def is_suspect(last_break: Break | None, order: Order, committed_at: datetime) -
 
 def advanced(
     progress: Progress | None,
-    batch: Batch,
+    batch: ChangeBatch,
     admission: Admission,
     opened: Opening,
     *,
@@ -247,7 +269,7 @@ def advanced(
             high_water=high_water,
             is_whole=not batch.losses,
         )
-    marks = [at for at in (progress.high_water, high_water) if at is not None]
+    entries = [at for at in (progress.high_water, high_water) if at is not None]
     over = {progress.epoch: progress.sequence} if batch.epoch != progress.epoch else {}
     return replace(
         progress,
@@ -255,12 +277,12 @@ def advanced(
         epoch=batch.epoch,
         sequence=batch.sequence,
         end=batch.end,
-        high_water=max(marks, default=None),
+        high_water=max(entries, default=None),
         past={**progress.past, **over},
-        heard_since=max(progress.heard_since, opened.mark.gap_at)
-        if opened.mark
+        heard_since=max(progress.heard_since, opened.entry.gap_at)
+        if opened.entry
         else progress.heard_since,
         unproven=opened.unproven,
-        is_whole=progress.is_whole and opened.mark is None,
+        is_whole=progress.is_whole and opened.entry is None,
         last_break=opened.last_break,
     )

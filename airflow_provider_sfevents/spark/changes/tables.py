@@ -1,7 +1,8 @@
-"""The tables that the state of an apply lives in: their columns, and the order in which a run writes them.
+"""Tables of current state: their columns, and the order in which a run writes them.
 
-Names are lower case with an underscore inside, which no Salesforce field is (`envelope.py`). An order is three columns, which compare as the
-tuple does. `docs/reference/tables.md` says what each is for.
+Names are lower case with an underscore inside, which no Salesforce field is (`envelope.py`). An
+order is three columns, which compare as the tuple does. `docs/reference/tables.md` explains each
+table.
 """
 
 from __future__ import annotations
@@ -13,69 +14,102 @@ READ_AT = "read_at"
 IS_DELETED = "is_deleted"
 
 ROW_SQL = (
-    f"{RECORD_ID} string, {IS_DELETED} boolean, {ORDER[0]} bigint, {ORDER[1]} bigint, {ORDER[2]} bigint, "
+    f"{RECORD_ID} string, {IS_DELETED} boolean, {ORDER[0]} bigint, {ORDER[1]} bigint, {ORDER[2]} "
+    "bigint, "
     f"{COMMITTED_AT} timestamp, {READ_AT} timestamp"
 )
-"""Of a current-state table, one for each entity, before the columns of its fields; key `record_id`. `is_deleted` is true only where
-deletions flag."""
-
-TOMBSTONES_SQL = (
-    f"entity_name string, {RECORD_ID} string, {ORDER[0]} bigint, {ORDER[1]} bigint, {ORDER[2]} bigint, "
-    f"{COMMITTED_AT} timestamp, {READ_AT} timestamp"
-)
-"""Of deleted records where deletions delete; key `entity_name`, `record_id`. One stays when its record comes back: of row and tombstone the later
-order counts, and the row where both have the same."""
+"""Of a current-state table, one for each entity, before the columns of its fields; key `record_id`.
+`is_deleted` is true only where deletions flag."""
 
 RESYNC_SQL = (
-    f"entity_name string, {RECORD_ID} string, since_generation bigint, since_sequence bigint, since_ordinal bigint, "
-    "last_generation bigint, last_sequence bigint, last_ordinal bigint, gap_at timestamp, mark_reasons array<string>, mark_detail string"
+    f"entity_name string, {RECORD_ID} string, since_generation bigint, since_sequence bigint, "
+    "since_ordinal bigint, "
+    "last_generation bigint, last_sequence bigint, last_ordinal bigint, gap_at timestamp, "
+    "resync_reasons array<string>, resync_detail string"
 )
-"""Marks; key `entity_name`, `record_id`, which is `marks.WHOLE_ENTITY` for the entity itself."""
+"""Resync entries; key `entity_name`, `record_id`, which is `resync_entries.WHOLE_ENTITY` for the
+entity itself."""
 
-KEPT_SQL = (
-    f"entity_name string, {RECORD_ID} string, event_generation bigint, event_sequence bigint, event_ordinal bigint, "
-    f"{COMMITTED_AT} timestamp, event_text string"
-)
-"""Events that wait for their record or entity to be resolved; key all but the last two. `event_text` is `serial.to_text`."""
-
-HELD_SQL = (
-    "event_generation bigint, event_sequence bigint, event_ordinal bigint, entity_name string, change_type string, "
-    "record_ids array<string>, transaction_key string, sequence_number int, committed_at timestamp, event_identity string, "
+SET_ASIDE_SQL = (
+    f"event_role string, entity_name string, {RECORD_ID} string, "
+    "event_generation bigint, event_sequence bigint, event_ordinal bigint, "
+    f"{ORDER[0]} bigint, {ORDER[1]} bigint, {ORDER[2]} bigint, "
+    f"{COMMITTED_AT} timestamp, {READ_AT} timestamp, quarantine_reason string, change_type string, "
+    "record_ids array<string>, transaction_key string, sequence_number int, event_identity string, "
     "named_ids array<string>, is_wide boolean, event_text string"
 )
-"""The transaction that waits for its rest; key the first three. Each run adds what it holds, and removes what it releases."""
+"""Events beside the records, one partition for each role; key `SET_ASIDE_KEY`. Columns that a role
+does not use are null; a key's are empty, or 0."""
 
-SEEN_SQL = "event_identity string, event_generation bigint, event_sequence bigint, event_ordinal bigint, seen_at timestamp"
-"""Identities of applied and kept events; key `event_identity`. An identity that is there keeps its order."""
+SET_ASIDE_KEY = (
+    "event_role",
+    "entity_name",
+    RECORD_ID,
+    "event_generation",
+    "event_sequence",
+    "event_ordinal",
+)
 
-ENTITIES_SQL = f"entity_name string, {READ_AT} timestamp"
-"""Every entity that the source has told of, and when it was last read in full; key `entity_name`."""
+KEPT = "kept"
+KEPT_SQL = (
+    f"entity_name string, {RECORD_ID} string, event_generation bigint, event_sequence bigint, "
+    f"event_ordinal bigint, {COMMITTED_AT} timestamp, event_text string"
+)
+"""Role: events that wait for an entity snapshot of their record or entity. `event_text` is
+`serial.to_text`."""
 
+OPEN_TRANSACTION = "open_transaction"
+OPEN_TRANSACTION_SQL = (
+    "event_generation bigint, event_sequence bigint, event_ordinal bigint, entity_name string, "
+    "change_type string, record_ids array<string>, transaction_key string, sequence_number int, "
+    f"{COMMITTED_AT} timestamp, event_identity string, named_ids array<string>, is_wide boolean, "
+    "event_text string"
+)
+"""Role: the last transaction of a batch, whose rest may still come. Of these rows, those from
+`Progress.open_from` up to the last batch count; a run removes others that it finds."""
+
+UNAPPLIED = "unapplied"
 UNAPPLIED_SQL = (
     "entity_name string, event_generation bigint, event_sequence bigint, event_ordinal bigint, "
     "quarantine_reason string, event_text string"
 )
-"""Events that count for nothing; key all but the last two."""
+"""Role: events that cannot be applied, each with the reason."""
 
-APPLIED_THROUGH, WRITER = "applied_through", "writer_token"
-PROGRESS_SQL = f"{APPLIED_THROUGH} string, {WRITER} string"
-"""One row: `source.Progress`, as `progress_text.to_text` writes it (null before the first batch), and the
-token of the run that may write."""
-
-APPLY_ORDER = (
-    "kept",
-    "resync",
-    "entities",
-    "seen",
-    "unapplied",
-    "history",
-    "tombstones",
-    "rows",
-    "held",
-    "applied_through",
+TOMBSTONES = "tombstones"
+TOMBSTONES_SQL = (
+    f"entity_name string, {RECORD_ID} string, {ORDER[0]} bigint, {ORDER[1]} bigint, "
+    f"{ORDER[2]} bigint, {COMMITTED_AT} timestamp, {READ_AT} timestamp"
 )
-"""A run that applies a batch writes so: whoever dies in between has marked and kept before a row moved on, and `held` is replaced when what
-it held is in the rows."""
+"""Role: deleted records, where `deletions` is `delete`. A tombstone stays when its record comes
+back: of row and tombstone the later order counts, and the row where both have the same."""
 
-RESOLVE_ORDER = ("history", "tombstones", "rows", "entities", "resync", "kept")
-"""A run that resolves writes so: a mark goes when the rows are right, and what was kept goes when it is no longer needed."""
+ROLES = {
+    KEPT: KEPT_SQL,
+    OPEN_TRANSACTION: OPEN_TRANSACTION_SQL,
+    UNAPPLIED: UNAPPLIED_SQL,
+    TOMBSTONES: TOMBSTONES_SQL,
+}
+
+SEEN_SQL = (
+    "event_identity string, event_generation bigint, event_sequence bigint, event_ordinal bigint, "
+    "seen_at timestamp"
+)
+"""Identities of applied and kept events; the least order of an identity counts."""
+
+APPLIED_THROUGH, WRITER, ENTITIES = "applied_through", "writer_token", "entities_read"
+PROGRESS_SQL = (
+    f"{APPLIED_THROUGH} string, {WRITER} string, "
+    f"{ENTITIES} array<struct<entity_name:string,{READ_AT}:timestamp>>"
+)
+"""One row: `source.Progress`, as `progress_text.to_text` writes it (null before the first batch);
+the token of the run that may write; and every entity of the source, with the time of its last full
+snapshot (null: none)."""
+
+APPLY_ORDER = ("resync", "seen", "history", "set_aside", "rows", "applied_through")
+"""Order of the commits of an apply. A run that dies between two has written resync entries and kept
+events before a row changes. History comes before tombstones, because a record with the tombstone of
+an event takes that event for old."""
+
+SNAPSHOT_ORDER = ("history", "tombstones", "rows", "entities", "resync", "kept")
+"""Order of the commits of an entity snapshot. A resync entry goes when the rows are right, and kept
+events go when no entry needs them. `tombstones` and `kept` are commits of `set_aside`."""

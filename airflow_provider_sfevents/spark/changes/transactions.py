@@ -1,7 +1,8 @@
-"""Which events of a batch are news, and which of them must wait for the rest of their transaction.
+"""Sort the events of a batch: repeats, events to release, and the open transaction.
 
-A batch that ended by a bound may have cut a transaction in two. Its last one is held until an event of another transaction comes, or a
-batch that ended by silence. Repeats are taken out first: one of an old transaction, amid a new one, ends nothing.
+A batch that ended by a bound may have cut a transaction in two. Its last one is held until an event
+of another transaction comes, or a batch that ended by silence. Repeats are taken out first: one of
+an old transaction, amid a new one, ends nothing.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
-    from airflow_provider_sfevents.spark.changes.order import Order
+    from airflow_provider_sfevents.spark.changes.order import EventOrder
 
 SILENCE = "idle_seconds"
-"""How a batch ends when there was nothing more to deliver."""
+"""End of a batch when nothing more was delivered."""
 
 SEEN_FOR = timedelta(days=12)
-"""How long identities are kept at least: four times as long as the bus keeps events."""
+"""Least time that identities are kept: four times as long as the bus keeps events."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,12 +41,12 @@ class Ready:
 
 
 def sort(
-    held: Iterable[Change], arrived: Iterable[Change], seen: Mapping[str, Order], ended_by: str
+    held: Iterable[Change], arrived: Iterable[Change], seen: Mapping[str, EventOrder], ended_by: str
 ) -> Ready:
     """Sort a batch's events, after those held from the batch before.
 
-    :param seen: identities, each with the order at which it came first. One seen at its own order is the same delivery, met again by a
-        job that runs anew.
+    :param seen: identities, each with the order at which it came first. One seen at its own order
+        is the same delivery, met again by a job that runs anew.
     """
     news, repeats = split_repeats((*held, *arrived), seen)
     hold_from = cut([(one.order, one.transaction_key) for one in news], ended_by)
@@ -57,9 +58,12 @@ def sort(
 
 
 def split_repeats(
-    events: Iterable[Change], seen: Mapping[str, Order]
+    events: Iterable[Change], seen: Mapping[str, EventOrder]
 ) -> tuple[list[Change], list[Change]]:
-    """Separate news from repeats, each in order; an event without an identity is never taken for another."""
+    """Separate news from repeats, each in order.
+
+    An event without an identity is never taken for another.
+    """
     news: list[Change] = []
     repeats: list[Change] = []
     met: set[str] = set()
@@ -72,13 +76,14 @@ def split_repeats(
     return news, repeats
 
 
-def cut(keys: Sequence[tuple[Order, str]], ended_by: str) -> Order | None:
+def cut(keys: Sequence[tuple[EventOrder, str]], ended_by: str) -> EventOrder | None:
     """Find the order from which events are held; None: none is.
 
-    In SQL: the first order after the last one whose key is neither empty nor that of the last event that has a key.
+    In SQL: the first order after the last one whose key is neither empty nor that of the last event
+    that has a key.
 
-    :param keys: of the events that are no repeats: order and transaction key, in order. An event without a key belongs to no transaction and
-        ends none; it waits only between two that wait.
+    :param keys: of the events that are no repeats: order and transaction key, in order. An event
+        without a key belongs to no transaction and ends none; it waits only between two that wait.
     """
     last = next((key for _, key in reversed(keys) if key), "")
     if ended_by == SILENCE or not last:
@@ -92,7 +97,10 @@ def cut(keys: Sequence[tuple[Order, str]], ended_by: str) -> Order | None:
 
 
 def settle_overflows(released: Sequence[Change]) -> list[Change]:
-    """Move the overflow events of a transaction to its end: its other events were sent in full, and are applied first."""
+    """Move the overflow events of a transaction to its end.
+
+    Its other events were sent in full, and are applied first.
+    """
     ends = {one.transaction_key: one.order for one in released}
     return [
         replace(one, order=ends[one.transaction_key])
@@ -103,8 +111,9 @@ def settle_overflows(released: Sequence[Change]) -> list[Change]:
 
 
 def is_forgettable(seen_at: datetime, now: datetime) -> bool:
-    """Whether an identity need not be kept any longer.
+    """True if an identity can be forgotten.
 
-    :param seen_at: when the batch was staged that brought it (`Batch.opened_at`); `now` likewise, of the batch that is applied.
+    :param seen_at: when the batch was staged that brought it (`Batch.opened_at`); `now` likewise,
+        of the batch that is applied.
     """
     return seen_at + SEEN_FOR < now

@@ -1,29 +1,32 @@
-"""Applying change events to the records they changed, with Spark: `land_and_apply` and `resolve`. The rules are `spark.changes`."""
+"""Applying change events to the records they changed, with Spark.
+
+`land_and_apply` and `apply_snapshot`. The rules are `spark.changes`.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from airflow_provider_sfevents.spark.current_state.apply_job import land_and_apply
+    from airflow_provider_sfevents.spark.current_state.apply_batch import land_and_apply
     from airflow_provider_sfevents.spark.current_state.current_state_options import ApplyOptions
-    from airflow_provider_sfevents.spark.current_state.snapshot.apply_snapshot import resolve
+    from airflow_provider_sfevents.spark.current_state.snapshot.apply_snapshot import apply_snapshot
 
-__all__ = ["ApplyOptions", "land_and_apply", "resolve"]
+__all__ = ["ApplyOptions", "apply_snapshot", "land_and_apply"]
 
 
 def __getattr__(name: str) -> Any:
     """Load what is asked for only then."""
     if name == "land_and_apply":
-        from airflow_provider_sfevents.spark.current_state import apply_job
+        from airflow_provider_sfevents.spark.current_state import apply_batch
 
-        return apply_job.land_and_apply
+        return apply_batch.land_and_apply
     if name == "ApplyOptions":
         from airflow_provider_sfevents.spark.current_state import current_state_options
 
         return current_state_options.ApplyOptions
-    if name == "resolve":
+    if name == "apply_snapshot":
         from airflow_provider_sfevents.spark.current_state.snapshot import apply_snapshot
 
-        return apply_snapshot.resolve
+        return apply_snapshot.apply_snapshot
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,24 +1,26 @@
 """Applying a landed batch: events are sorted, folded into records, and written table by table.
 
-The order of effects, each of which may be the last one before a kill: 1. the run takes the tables; 2. everything is read and decided, and
-outcomes are written into a folder of the run's own; 3. columns' types are recorded, tables made or widened; 4. one commit for each table,
-in the order of `changes.tables.APPLY_ORDER`; 5. the folder goes. A run after a job that died does all of it anew, and comes to the same
-end. Of two runs at once the earlier one gives way (`run`).
+The order of effects, each of which may be the last one before a kill: 1. the run takes the tables;
+2. everything is read and decided, and outcomes are written into a folder of the run's own; 3.
+columns' types are recorded, tables made or widened; 4. one commit for each table, in the order of
+`changes.tables.APPLY_ORDER`; 5. the folder goes. A run after a job that died does all of it anew,
+and comes to the same end. Of two runs at once the earlier one gives way (`run`).
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from datetime import datetime
+from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.exceptions import PositionConflictError, StagingError
+from airflow_provider_sfevents.exceptions import NotLandedError, PositionConflictError, StagingError
 from airflow_provider_sfevents.spark.changes.source import (
     Admission,
-    Batch,
-    Source,
+    ChangeBatch,
+    ChangeSource,
     admit,
     check_deletions,
 )
@@ -30,34 +32,86 @@ from airflow_provider_sfevents.spark.current_state.apply_events import (
 )
 from airflow_provider_sfevents.spark.current_state.apply_run import begun
 from airflow_provider_sfevents.spark.current_state.event_intake import Arrived
-from airflow_provider_sfevents.spark.current_state.event_rows import Reading
+from airflow_provider_sfevents.spark.current_state.event_rows import EventPlace
 from airflow_provider_sfevents.spark.current_state.landed_events import LandedEvents, entity_columns
 from airflow_provider_sfevents.spark.current_state.state_tables import open_state, progress_of
+from airflow_provider_sfevents.spark.files import Files
+from airflow_provider_sfevents.spark.landing.land_batch import land
+from airflow_provider_sfevents.spark.landing.staged_batch import ensure_staged
 from airflow_provider_sfevents.spark.tables.type_records import ColumnsMovedError, TypeRecords
+from airflow_provider_sfevents.staging import layout
+from airflow_provider_sfevents.staging.manifest import Manifest, Receipt
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyspark.sql import SparkSession
 
-    from airflow_provider_sfevents.spark.current_state.apply_run import Run
+    from airflow_provider_sfevents.spark.current_state.apply_run import ApplyRun
     from airflow_provider_sfevents.spark.current_state.current_state_options import ApplyOptions
     from airflow_provider_sfevents.spark.landing.landed_batch import LandedBatch
-    from airflow_provider_sfevents.staging.manifest import Manifest
+    from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 
-    Act = Callable[[Run, Batch, Admission, ApplyOptions], dict[str, int]]
+    Act = Callable[[ApplyRun, ChangeBatch, Admission, ApplyOptions], dict[str, int]]
 
 logger = logging.getLogger(__name__)
 
 _PLANS = 10
 
 
+def land_and_apply(spark: SparkSession, landing: LandingOptions, options: ApplyOptions) -> Receipt:
+    """Land a batch in the event tables, then apply it to those of records; the receipt comes last.
+
+    :raises NotLandedError: another form of the batch has landed than the one that is staged here; nothing is applied.
+    """
+    if options.flush:
+        return _flush(spark, options)
+
+    def apply(receipt: Receipt, landed: LandedBatch) -> Receipt:
+        manifest = landed.staged.manifest
+        said = (receipt.end or manifest.end, receipt.events)
+        if said != (manifest.end, manifest.events):
+            raise NotLandedError(
+                f"Another form of batch {manifest.batch_id} has landed: it ends at {receipt.end}, and the one that is staged here at "
+                f"{manifest.end}. It was fetched where the staging area is another one, and is to be applied from there. Nothing of this form "
+                "was applied; give all workers one staging area."
+            )
+        return replace(receipt, applied=apply_batch(spark, options, landed))
+
+    return land(spark, landing, finish=apply)
+
+
+def _flush(spark: SparkSession, options: ApplyOptions) -> Receipt:
+    """Release what is held, and say so in the receipt that is there.
+
+    :raises NotLandedError: there is none.
+    """
+    files = Files(spark)
+    ensure_staged(files, options.manifest_url)
+    manifest = Manifest.from_json(files.read_text(options.manifest_url), options.manifest_url)
+    url = f"{options.manifest_url.rpartition('/')[0]}/{layout.RECEIPT}"
+    if not files.exists(url):
+        raise NotLandedError(
+            f"There is no receipt at {url}: the batch has not landed, so nothing of it can be held."
+        )
+    before = Receipt.from_json(files.read_text(url), url)
+    counts = flush_transaction(spark, options, manifest)
+    receipt = replace(
+        before,
+        applied={**(before.applied or {}), **counts},
+        written_at=datetime.now(UTC).isoformat(),
+    )
+    files.write_staged(url, receipt.to_json())
+    return receipt
+
+
 def apply_batch(spark: SparkSession, options: ApplyOptions, landed: LandedBatch) -> dict[str, int]:
     """Apply a batch that has just landed to the current-state tables; again, and nothing changes.
 
-    :returns: what became of events (`applied`, `kept`, `repeated`, `unapplied`, `old`, `contained`), how many are `held`, and how many
-        records and entities are marked now.
-    :raises PositionConflictError: the tables are fed by another source, batches before this one are missing, or another job is at work.
+    :returns: what became of events (`applied`, `kept`, `repeated`, `unapplied`, `old`,
+        `contained`), how many are `held`, and how many records and entities are marked now.
+    :raises PositionConflictError: the tables are fed by another source, batches before this one are
+        missing, or another job is at work.
     :raises StagingError: the batch is not whole.
     :raises ConfigurationError: something that was asked for cannot be.
     """
@@ -75,7 +129,9 @@ def flush_transaction(
     return _planned(spark, options, batch_of(manifest), _flushed)
 
 
-def _planned(spark: SparkSession, options: ApplyOptions, batch: Batch, act: Act) -> dict[str, int]:
+def _planned(
+    spark: SparkSession, options: ApplyOptions, batch: ChangeBatch, act: Act
+) -> dict[str, int]:
     """Run, and once more from the start where another job has recorded columns meanwhile."""
     began = time.monotonic()
     state = open_state(
@@ -110,15 +166,18 @@ def _planned(spark: SparkSession, options: ApplyOptions, batch: Batch, act: Act)
             )
             return counts
     raise StagingError(
-        f"The columns of the tables of {options.current_state} kept being recorded anew by other jobs. Run the task again; one job at a time "
+        f"The columns of the tables of {options.current_state} kept being recorded anew by other "
+        "jobs. Run the task again; one job at a time "
         "may write them."
     )
 
 
-def batch_of(manifest: Manifest) -> Batch:
-    """What a manifest says that matters to apply."""
-    return Batch(
-        source=Source(org_id=manifest.org_id, consumer=manifest.consumer, topic=manifest.topic),
+def batch_of(manifest: Manifest) -> ChangeBatch:
+    """Take the facts that an apply needs from a manifest."""
+    return ChangeBatch(
+        source=ChangeSource(
+            org_id=manifest.org_id, consumer=manifest.consumer, topic=manifest.topic
+        ),
         epoch=manifest.epoch,
         sequence=manifest.batch_number,
         start=manifest.start,
@@ -133,13 +192,17 @@ def batch_of(manifest: Manifest) -> Batch:
 
 
 def _applied(
-    landed: LandedBatch, run: Run, batch: Batch, admission: Admission, options: ApplyOptions
+    landed: LandedBatch,
+    run: ApplyRun,
+    batch: ChangeBatch,
+    admission: Admission,
+    options: ApplyOptions,
 ) -> dict[str, int]:
     if admission.kind == "again":
         return standing(run, batch)
     state = run.state
     columns = entity_columns(state, landed, options.on_type_change)
-    reading = Reading(generation=admission.generation, sequence=batch.sequence)
+    reading = EventPlace(generation=admission.generation, sequence=batch.sequence)
     events = LandedEvents(state, landed, reading, columns.ways)
     number = landed.staged.manifest.events
     arrived = Arrived(state, events.sources(), number, f"{run.folder}/arrived")
@@ -155,7 +218,7 @@ def _applied(
 
 
 def _flushed(
-    run: Run, batch: Batch, admission: Admission, _options: ApplyOptions
+    run: ApplyRun, batch: ChangeBatch, admission: Admission, _options: ApplyOptions
 ) -> dict[str, int]:
     """Release what the batch left held: silence came after it.
 
@@ -164,11 +227,12 @@ def _flushed(
     progress = progress_of(run.progress)
     if progress is None or admission.kind != "again":
         raise PositionConflictError(
-            f"Batch {batch.epoch}-{batch.sequence} of {batch.source} has not been applied yet, so nothing of it can be held. Apply it first."
+            f"Batch {batch.epoch}-{batch.sequence} of {batch.source} has not been applied yet, so "
+            "nothing of it can be held. Apply it first."
         )
     if (progress.epoch, progress.sequence) != (batch.epoch, batch.sequence):
         return standing(run, batch)
-    silent = Batch(
+    silent = ChangeBatch(
         source=batch.source,
         epoch=batch.epoch,
         sequence=batch.sequence,

@@ -1,4 +1,7 @@
-"""A batch's events into the tables of a run: sorted and planned by the driver, folded on the executors, committed in order."""
+"""A batch's events into the tables of a run.
+
+Sorted and planned by the driver, folded on the executors, committed in order.
+"""
 
 from __future__ import annotations
 
@@ -10,30 +13,41 @@ from typing import TYPE_CHECKING
 from airflow_provider_sfevents.spark.avro.decode import HEADER
 from airflow_provider_sfevents.spark.changes import progress_text, tables
 from airflow_provider_sfevents.spark.changes.fields import Layout
-from airflow_provider_sfevents.spark.changes.plan import BatchPlan, plan_batch
+from airflow_provider_sfevents.spark.changes.plan import ApplyPlan, check_first_batch, plan_batch
 from airflow_provider_sfevents.spark.current_state import state_tables
-from airflow_provider_sfevents.spark.current_state.event_intake import holding, released_events, see
-from airflow_provider_sfevents.spark.current_state.event_rows import EVENTS_SQL
-from airflow_provider_sfevents.spark.current_state.fold_outcomes import Found, counted
+from airflow_provider_sfevents.spark.current_state.event_intake import (
+    open_conditions,
+    open_transaction,
+    released_events,
+    see,
+)
 from airflow_provider_sfevents.spark.current_state.fold_records import Folding, folded, outcome_sql
 from airflow_provider_sfevents.spark.current_state.frames import acted
 from airflow_provider_sfevents.spark.current_state.known_records import known
-from airflow_provider_sfevents.spark.current_state.state_commits import Commits
+from airflow_provider_sfevents.spark.current_state.state_commits import (
+    Commits,
+    EntityOutcomes,
+    count_outcomes,
+)
 from airflow_provider_sfevents.spark.current_state.state_tables import progress_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from airflow_provider_sfevents.spark.changes.source import Admission, Batch, Progress
-    from airflow_provider_sfevents.spark.current_state.apply_run import Run
+    from airflow_provider_sfevents.spark.changes.entity import EntityState
+    from airflow_provider_sfevents.spark.changes.source import Admission, ChangeBatch, Progress
+    from airflow_provider_sfevents.spark.current_state.apply_run import ApplyRun
     from airflow_provider_sfevents.spark.current_state.event_intake import Arrived, Released
-    from airflow_provider_sfevents.spark.current_state.state_tables import EntityMarks
+    from airflow_provider_sfevents.spark.current_state.state_tables import (
+        EntityResync,
+        StateTables,
+    )
     from airflow_provider_sfevents.spark.schema.field_types import Column
 
 
 def apply_events(
-    run: Run,
-    batch: Batch,
+    run: ApplyRun,
+    batch: ChangeBatch,
     admission: Admission,
     arrived: Arrived,
     layouts: Mapping[str, Layout],
@@ -42,21 +56,24 @@ def apply_events(
 ) -> dict[str, int]:
     """Apply a batch that is admitted.
 
-    :param layouts: of the entities that the batch has events of, as their tables will be; of others the recorded columns count.
+    :param layouts: of the entities that the batch has events of, as their tables will be; of others
+        the recorded columns count.
     :param before: called when all is decided and nothing is written.
     """
     state = run.state
+    progress = progress_of(run.progress)
+    check_first_batch(progress, batch, run.new_entities)
     run.take()
-    order = arrived.look((admission.generation, batch.sequence), batch.ended_by)
-    marks = state.marks()
-    states = state.entity_states(marks)
+    order = arrived.look((admission.generation, batch.sequence), batch.ended_by, progress)
+    entries = state.entries()
+    states = state_tables.entity_states(run.entities, entries)
     told = set(order.summary.first_at)
     known_layouts = {
         entity: layouts[entity] if entity in layouts else recorded_layout(run, entity)
         for entity in told | states.keys()
     }
     plan = plan_batch(
-        progress_of(run.progress),
+        progress,
         batch,
         admission,
         order.summary,
@@ -74,36 +91,47 @@ def apply_events(
     before()
     for one in found:
         state.make_entity(one.entity, one.layout, history=run.history)
-    commits = Commits(run, found)
+    commits = _commits(run, plan, states, found)
+    commits.open_transaction(open_transaction(run, arrived, order))
+    if order.identified:
+        commits.add("seen", partial(see, run, batch, released, arrived))
+    new = {entity: None for entity in plan.entities if entity not in run.entities}
+    after = replace(plan.progress, open_from=order.open_from, deletions=run.deletions)
+    commits.add("applied_through", partial(run.advance, progress_text.to_text(after), new))
+    written = commits.run()
+    return {
+        **_counts(found),
+        "held": order.open_events,
+        "repeated": len(order.repeats),
+        **entries_left(state.entries() if state_tables.RESYNC in written else entries),
+    }
+
+
+def _commits(
+    run: ApplyRun,
+    plan: ApplyPlan,
+    states: Mapping[str, EntityState],
+    found: Sequence[EntityOutcomes],
+) -> Commits:
+    """Collect what the plan and the folded records say."""
+    commits = Commits(run, found, tables.APPLY_ORDER)
     commits.of_records()
     commits.kept({entity: wide.kept for entity, wide in plan.entities.items()})
     commits.resync(
         {
-            entity: wide.state.mark
+            entity: wide.state.entry
             for entity, wide in plan.entities.items()
-            if wide.state.mark is not None
-            and wide.state.mark != (states[entity].mark if entity in states else None)
+            if wide.state.entry is not None
+            and wide.state.entry != (states[entity].entry if entity in states else None)
         },
         gone={},
     )
     commits.unapplied([one for wide in plan.entities.values() for one in wide.quarantined])
-    commits.entities({entity: None for entity in plan.entities if entity not in states})
-    if order.identified:
-        commits.add("seen", partial(see, run, batch, released, arrived))
-    if order.added or order.gone:
-        commits.add("held", holding(run, arrived, order))
-    commits.add("applied_through", partial(_advance, run, plan.progress))
-    written = commits.run(tables.APPLY_ORDER)
-    return {
-        **_counts(found),
-        "held": order.held,
-        "repeated": len(order.repeats),
-        **marks_left(state.marks() if state_tables.RESYNC in written else marks),
-    }
+    return commits
 
 
-def standing(run: Run, batch: Batch) -> dict[str, int]:
-    """What the tables say of a batch that was applied before."""
+def standing(run: ApplyRun, batch: ChangeBatch) -> dict[str, int]:
+    """Count for a batch that was applied before."""
     progress = progress_of(run.progress)
     is_last = progress is not None and (progress.epoch, progress.sequence) == (
         batch.epoch,
@@ -111,13 +139,20 @@ def standing(run: Run, batch: Batch) -> dict[str, int]:
     )
     return {
         **_counts([]),
-        "held": run.state.rows(state_tables.HELD, EVENTS_SQL).count() if is_last else 0,
+        "held": _open_events(run.state, progress) if is_last else 0,
         "repeated": 0,
-        **marks_left(run.state.marks()),
+        **entries_left(run.state.entries()),
     }
 
 
-def recorded_layout(run: Run, entity: str) -> Layout:
+def _open_events(state: StateTables, progress: Progress | None) -> int:
+    if progress is None:
+        return 0
+    is_open, _ = open_conditions((progress.generation, progress.sequence), progress)
+    return int(state.set_aside(tables.OPEN_TRANSACTION).where(is_open).count())
+
+
+def recorded_layout(run: ApplyRun, entity: str) -> Layout:
     """The columns of an entity's table that come from fields."""
     return layout_of(run.state.types(entity).columns)
 
@@ -128,13 +163,13 @@ def layout_of(columns: Iterable[Column]) -> Layout:
 
 
 def _folded(
-    run: Run,
-    plan: BatchPlan,
+    run: ApplyRun,
+    plan: ApplyPlan,
     entity: str,
     layouts: Mapping[str, Layout],
     released: Released,
     told: set[str],
-) -> Found | None:
+) -> EntityOutcomes | None:
     """Fold an entity's events; None where no record is touched."""
     wide = plan.entities[entity]
     if entity not in told and not wide.prefix_updates:
@@ -143,7 +178,7 @@ def _folded(
     folding = Folding(
         layout=layout,
         deletions=run.deletions,
-        mark=wide.state.mark,
+        entry=wide.state.entry,
         prefix_updates=wide.prefix_updates,
         history=run.history,
     )
@@ -158,15 +193,13 @@ def _folded(
         f"{run.folder}/{entity}",
         few=few,
     )
-    return Found(entity=entity, layout=layout, rows=rows, counts=counted(rows), few=few)
+    return EntityOutcomes(
+        entity=entity, layout=layout, rows=rows, counts=count_outcomes(rows), few=few
+    )
 
 
-def _advance(run: Run, progress: Progress) -> None:
-    run.advance(progress_text.to_text(replace(progress, deletions=run.deletions)))
-
-
-def _counts(found: Sequence[Found]) -> dict[str, int]:
-    """What became of events, one for each record that an event names."""
+def _counts(found: Sequence[EntityOutcomes]) -> dict[str, int]:
+    """Count the results of events, one for each record that an event names."""
     done: Counter[str] = Counter()
     for one in found:
         done.update(one.counts)
@@ -179,9 +212,9 @@ def _counts(found: Sequence[Found]) -> dict[str, int]:
     }
 
 
-def marks_left(marks: Mapping[str, EntityMarks]) -> dict[str, int]:
-    """How many marks there are."""
+def entries_left(entries: Mapping[str, EntityResync]) -> dict[str, int]:
+    """Count the resync entries."""
     return {
-        "marked_records": sum(one.records for one in marks.values()),
-        "marked_entities": sum(one.whole is not None for one in marks.values()),
+        "marked_records": sum(one.records for one in entries.values()),
+        "marked_entities": sum(one.whole is not None for one in entries.values()),
     }

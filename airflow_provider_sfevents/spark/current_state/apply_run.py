@@ -1,18 +1,19 @@
 """One run over the tables: their writer, until another run takes its place.
 
 1. A run puts its token into `applied_through` before it reads anything that it decides by.
-2. The source of every statement that writes is joined with that token (`Run.merge`, `Run.append`). A
-   statement of a run whose token is gone has no source rows, so it changes nothing.
+2. The source of every statement that writes is joined with that token (`ApplyRun.merge`,
+   `ApplyRun.append`). A statement of a run whose token is gone has no source rows, so it changes
+   nothing.
 3. After each statement the run looks whether the token is still its own, and gives way otherwise.
 
-So a run that stalls anywhere, also right before a commit, undoes nothing of a later one. Each run has a
-folder for the files of many rows; a run that takes the tables removes the folders of earlier ones.
+So a run that stalls anywhere, also right before a commit, undoes nothing of a later one. Each run
+has a folder for the files of many rows; a run that takes the tables removes the folders of earlier
+ones.
 """
 
 from __future__ import annotations
 
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -24,29 +25,30 @@ from airflow_provider_sfevents.spark.current_state.state_tables import PROGRESS
 from airflow_provider_sfevents.spark.tables.merging.conflicts import retry_conflicts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
+    from datetime import datetime
 
     from pyspark.sql import DataFrame
 
     from airflow_provider_sfevents.spark.changes.plan import NewEntities
     from airflow_provider_sfevents.spark.current_state.current_state_options import Deletions
-    from airflow_provider_sfevents.spark.current_state.state_tables import StateTables
+    from airflow_provider_sfevents.spark.current_state.state_tables import Standing, StateTables
 
 APPLYING = "_applying"
 
 
-class Run:
+class ApplyRun:
     """A run, and what it was asked for.
 
     :param token: of this run alone.
-    :param progress: text of `applied_through` when the run began.
+    :param progress: text of `applied_through` when the run began; `entities` likewise.
     """
 
     def __init__(
         self,
         state: StateTables,
         token: str,
-        progress: str,
+        standing: Standing,
         *,
         deletions: Deletions = "delete",
         new_entities: NewEntities = "unseeded",
@@ -54,7 +56,8 @@ class Run:
     ) -> None:
         self.state = state
         self.folder = f"{state.root}/{APPLYING}/{token}"
-        self.progress = progress
+        self.progress = standing.text
+        self.entities = standing.entities
         self.deletions = deletions
         self.new_entities = new_entities
         self.history = history
@@ -67,9 +70,7 @@ class Run:
         :raises PositionConflictError: another run has applied a batch since this one began.
         """
         self.state.make_state_tables()
-        row = {tables.WRITER: self._token, tables.APPLIED_THROUGH: self.progress or None}
-        source = local_rows(self.state.spark, [row], tables.PROGRESS_SQL)
-        self.commit(partial(self.state.merge, PROGRESS, source, state_merges.take))
+        self.commit(self._take)
         own = self.folder.rpartition("/")[2]
         for name in self.state.files.names(f"{self.state.root}/{APPLYING}"):
             if name != own:
@@ -83,17 +84,42 @@ class Run:
         """Commit new rows, as of `StateTables.append`, while this run is the writer."""
         self.state.append(table, rows, writer=self._token)
 
-    def advance(self, progress: str) -> None:
-        """Put `applied_through` forward, while this run is the writer."""
-        if progress == self.progress:
+    def _take(self) -> None:
+        before = self.state.version(PROGRESS)
+        source = self._row(self.progress, self.entities)
+        changed = self.state.merge(PROGRESS, source, state_merges.take)
+        after = self.state.version(PROGRESS)
+        if changed and before and int(after) == int(before) + 1:
+            # Delta: no other run's commit came after this one.
+            self._version = after
+
+    def advance(self, progress: str, entities: Mapping[str, datetime | None]) -> None:
+        """Put `applied_through` forward, while this run is the writer.
+
+        :param entities: that are new, or have a new time of their full snapshot.
+        """
+        entities = {**self.entities, **entities}
+        if (progress, entities) == (self.progress, self.entities):
             return
-        row = {tables.WRITER: self._token, tables.APPLIED_THROUGH: progress}
-        source = local_rows(self.state.spark, [row], tables.PROGRESS_SQL)
-        self.state.merge(PROGRESS, source, state_merges.advance)
-        self.progress = progress
+        source = self._row(progress, entities)
+        changed = self.state.merge(PROGRESS, source, state_merges.advance)
+        self.progress, self.entities = progress, entities
+        if changed:
+            self._version = self.state.version(PROGRESS)
+
+    def _row(self, progress: str, entities: Mapping[str, datetime | None]) -> DataFrame:
+        read = [{"entity_name": one, tables.READ_AT: at} for one, at in sorted(entities.items())]
+        row = {
+            tables.WRITER: self._token,
+            tables.APPLIED_THROUGH: progress or None,
+            tables.ENTITIES: read or None,
+        }
+        return local_rows(self.state.spark, [row], tables.PROGRESS_SQL)
 
     def commit(self, write: Callable[[], None]) -> None:
-        """Write, and again where another job's commit came in between: what is written is the same each time.
+        """Write, and again where another job's commit came in between.
+
+        What is written is the same each time.
 
         :raises StagingError: there is no end of them.
         :raises PositionConflictError: another run is the writer now.
@@ -101,7 +127,8 @@ class Run:
         try:
             retry_conflicts(
                 write,
-                f"Other jobs kept committing to the tables of {self.state.root}; what is written so far stays, and counts when the task is run "
+                f"Other jobs kept committing to the tables of {self.state.root}; what is written "
+                "so far stays, and counts when the task is run "
                 "again. One job at a time may write them.",
             )
         except Exception:
@@ -115,10 +142,13 @@ class Run:
         version = self.state.version(PROGRESS)
         if version == self._version:
             return
-        if self.state.progress() != (self.progress, self._token):
+        found = self.state.progress()
+        if (found.text, found.writer) != (self.progress, self._token):
             raise PositionConflictError(
-                f"Another job has begun to write the tables of {self.state.root}: this one gives way. What it has written stays, and is not "
-                "written twice. Run the task again when the other is done; one job at a time may write a set of tables."
+                f"Another job has begun to write the tables of {self.state.root}: this one gives "
+                "way. What it has written stays, and is not "
+                "written twice. Run the task again when the other is done; one job at a time may "
+                "write a set of tables."
             )
         self._version = version
 
@@ -130,13 +160,12 @@ def begun(
     deletions: Deletions = "delete",
     new_entities: NewEntities = "unseeded",
     history: bool = False,
-) -> Iterator[Run]:
-    """Begin a run, which does not write yet (`Run.take`)."""
-    progress, _ = state.progress()
-    run = Run(
+) -> Iterator[ApplyRun]:
+    """Begin a run, which does not write yet (`ApplyRun.take`)."""
+    run = ApplyRun(
         state,
         uuid4().hex,
-        progress,
+        state.progress(),
         deletions=deletions,
         new_entities=new_entities,
         history=history,

@@ -1,4 +1,6 @@
-"""The events of a run: those that arrived, those held from before, repeats out; and what is to be remembered of them.
+"""The events of a run.
+
+Those that arrived, those held from before, repeats out; and what is to be remembered of them.
 
 Values of many events stay where they are: in files of the run, and in the table of held ones.
 """
@@ -32,14 +34,13 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-    from airflow_provider_sfevents.spark.changes.order import Order
-    from airflow_provider_sfevents.spark.changes.source import Batch
-    from airflow_provider_sfevents.spark.current_state.apply_run import Run
+    from airflow_provider_sfevents.spark.changes.order import EventOrder
+    from airflow_provider_sfevents.spark.changes.source import ChangeBatch, Progress
+    from airflow_provider_sfevents.spark.current_state.apply_run import ApplyRun
     from airflow_provider_sfevents.spark.current_state.event_order import Ordered
     from airflow_provider_sfevents.spark.current_state.state_tables import StateTables
 
 _ORDER = ("event_generation", "event_sequence", "event_ordinal")
-_BATCH = _ORDER[:2]
 _PLACE = f"struct({', '.join(_ORDER)})"
 _SWEEP_EVERY = 10
 _LIGHT = (
@@ -71,8 +72,9 @@ class Arrived:
     Each of the many plans that events are part of would read them anew otherwise.
 
     :param state: the tables that they go to.
-    :param sources: the places where the batch's own may be, each asked for the events whose ordinals
-        it is not given; the usual place first. The others are not asked once all events are found.
+    :param sources: the places where the batch's own may be, each asked for the events whose
+        ordinals it is not given; the usual place first. The others are not asked once all events
+        are found.
     :param number: how many there are of the batch's own.
     :param folder: URL of the folder for files of many events; not there yet.
     :param few: so many are few, held ones among them: the driver has their values.
@@ -97,6 +99,8 @@ class Arrived:
         self._in_driver = in_driver
         self.few = True
         self.own = self.held = local_rows(state.spark, [], EVENTS_SQL)
+        self.stale: DataFrame | None = None
+        """Orders of rows that do not belong to the open transaction any more."""
         self.met = local_rows(state.spark, [], _MET_SQL)
         """Identities of the events that have been seen, each with its first order."""
 
@@ -104,20 +108,36 @@ class Arrived:
     def rows(self) -> DataFrame:
         return self.own.unionByName(self.held)
 
-    def look(self, place: tuple[int, int], ended_by: str) -> Ordered:
+    def look(
+        self, place: tuple[int, int], ended_by: str, progress: Progress | None = None
+    ) -> Ordered:
         """Read the events, and put them in order.
 
         :param place: generation and sequence of the batch.
+        :param progress: as before the batch.
         :raises StagingError: some are not there.
         """
-        held = self._state.rows(state_tables.HELD, EVENTS_SQL, pinned=True)
-        if self._number:
-            # A job that died may have left the batch's own there, too.
-            held = held.where(f"struct({', '.join(_BATCH)}) <> {_literal(place)}")
-        total = self._number + held.count()
+        rows = self._state.set_aside(tables.OPEN_TRANSACTION, pinned=True)
+        is_open, is_stale = open_conditions(place, progress)
+        (found,) = collected(
+            rows.selectExpr(
+                f"count_if({is_open}) AS open_rows", f"count_if({is_stale}) AS stale_rows"
+            )
+        )
+        total = self._number + found["open_rows"]
         self.few = total <= self._few
         self.own = self._found()
-        self.held = once(self._spark, held, "", few=True) if self.few else held
+        if found["open_rows"]:
+            held = rows.where(is_open)
+            self.held = once(self._spark, held, "", few=True) if self.few else held
+        if found["stale_rows"]:
+            self.stale = once(
+                self._spark,
+                # Read first: Spark cannot plan a MERGE for Iceberg whose source reads its target.
+                rows.where(is_stale).select("entity_name", *_ORDER),
+                f"{self._folder}/stale",
+                few=found["stale_rows"] <= FEW,
+            )
         light = self.own.selectExpr(*_LIGHT, "true AS is_own").unionAll(
             self.held.selectExpr(*_LIGHT, "false AS is_own")
         )
@@ -154,7 +174,8 @@ class Arrived:
             found.append(rows)
         if number != self._number:
             raise StagingError(
-                f"The batch has {counted(self._number, 'event')}, and {number} were found in the event tables and the staged files: rows "
+                f"The batch has {counted(self._number, 'event')}, and {number} were found in the "
+                "event tables and the staged files: rows "
                 "changed meanwhile. Nothing was applied. Run the task again."
             )
         return reduce(lambda one, other: one.unionAll(other), found) if found else self.own
@@ -162,7 +183,7 @@ class Arrived:
     def _ordered_here(self, light: DataFrame, seen: DataFrame, ended_by: str) -> Ordered:
         rows = collected(light)
         asked = sorted({row["event_identity"] for row in rows if row["event_identity"]})
-        found: dict[str, Order] = {}
+        found: dict[str, EventOrder] = {}
         if asked:
             met = seen.where(f"event_identity IN ({', '.join(map(text, asked))})")
             for row in collected(met.select("event_identity", *_ORDER)):
@@ -177,8 +198,21 @@ class Arrived:
         )
 
 
+def open_conditions(place: tuple[int, int], progress: Progress | None) -> tuple[str, str]:
+    """SQL for the rows of the open transaction, and for those that do not belong to it.
+
+    Rows of the batch itself are neither: a run of it that died has left them, and they come again.
+    """
+    batch = f"struct({', '.join(_ORDER[:2])})"
+    is_open = "false"
+    if progress is not None and progress.open_from is not None:
+        last = _literal((progress.generation, progress.sequence))
+        is_open = f"{_PLACE} >= {_literal(progress.open_from)} AND {batch} <= {last}"
+    return is_open, f"NOT ({is_open}) AND {batch} <> {_literal(place)}"
+
+
 def _expression(sql: str) -> Column:
-    from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
+    from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
     return F.expr(sql)
 
@@ -201,7 +235,7 @@ class Released:
     :param rows: of `EVENTS_SQL`.
     """
 
-    def __init__(self, run: Run, rows: DataFrame, *, few: bool) -> None:
+    def __init__(self, run: ApplyRun, rows: DataFrame, *, few: bool) -> None:
         self._run = run
         self.rows = rows
         self.few = few
@@ -231,15 +265,15 @@ class Released:
         return found
 
 
-def released_events(run: Run, arrived: Arrived, order: Ordered) -> Released:
-    """Leave out repeats and what is held from now on."""
+def released_events(run: ApplyRun, arrived: Arrived, order: Ordered) -> Released:
+    """Leave out repeats and the open transaction."""
     rows = _news(run, arrived.rows, order)
-    if order.hold_from is not None:
-        rows = rows.where(f"{_PLACE} < {_literal(order.hold_from)}")
+    if order.open_from is not None:
+        rows = rows.where(f"{_PLACE} < {_literal(order.open_from)}")
     return Released(run, rows, few=arrived.few)
 
 
-def _news(run: Run, events: DataFrame, order: Ordered) -> DataFrame:
+def _news(run: ApplyRun, events: DataFrame, order: Ordered) -> DataFrame:
     """Events without repeats."""
     if not order.repeats:
         return events
@@ -247,7 +281,7 @@ def _news(run: Run, events: DataFrame, order: Ordered) -> DataFrame:
     return events.join(rows, list(_ORDER), "left_anti").select(*events.columns)
 
 
-def _orders(run: Run, orders: Iterable[Order]) -> DataFrame:
+def _orders(run: ApplyRun, orders: Iterable[EventOrder]) -> DataFrame:
     columns = ", ".join(f"{name} bigint" for name in _ORDER)
     return local_rows(run.state.spark, [order_parts(one, "event") for one in orders], columns)
 
@@ -256,10 +290,11 @@ def _literal(order: Sequence[int]) -> str:
     return f"struct({', '.join(f'{part}L' for part in order)})"
 
 
-def see(run: Run, batch: Batch, released: Released, arrived: Arrived) -> None:
+def see(run: ApplyRun, batch: ChangeBatch, released: Released, arrived: Arrived) -> None:
     """Remember the identities of what is applied or kept now, and forget those that are old enough.
 
-    They are appended, since it is known that they are not there. A twin's are the same: the least order counts.
+    They are appended, since it is known that they are not there. A twin's are the same: the least
+    order counts.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -276,19 +311,13 @@ def see(run: Run, batch: Batch, released: Released, arrived: Arrived) -> None:
         )
 
 
-def holding(run: Run, arrived: Arrived, order: Ordered) -> Callable[[], None]:
-    """Make what adds to the table of held events those that are new there, and removes the released ones."""
-    names = [column.split()[0] for column in EVENTS_SQL.split(", ")]
-    own = arrived.own.where("false")
-    gone = arrived.held.select(*_ORDER)
-    if order.hold_from is not None:
-        waits = f"{_PLACE} >= {_literal(order.hold_from)}"
-        own = _news(run, arrived.own, order).where(waits)
-        gone = gone.join(_news(run, gone.where(waits), order), list(_ORDER), "left_anti")
-    # Read first: a MERGE whose source reads its own target is more than Spark can plan for Iceberg.
-    gone = once(run.state.spark, gone, f"{run.folder}/released", few=arrived.few)
-    source = own.selectExpr("*", f"false AS {GONE}").unionByName(
-        gone.selectExpr("*", f"true AS {GONE}"), allowMissingColumns=True
-    )
-    statement = partial(state_merges.merge, keys=_ORDER, columns=names, removes=True)
-    return partial(run.merge, state_tables.HELD, source, statement)
+def open_transaction(run: ApplyRun, arrived: Arrived, order: Ordered) -> list[DataFrame]:
+    """Changes of the table of the open transaction: its new events, and stale ones that go."""
+    found: list[DataFrame] = []
+    if order.added and order.open_from is not None:
+        waits = f"{_PLACE} >= {_literal(order.open_from)}"
+        rows = _news(run, arrived.own, order).where(waits)
+        found.append(rows.selectExpr("*", f"false AS {GONE}"))
+    if arrived.stale is not None:
+        found.append(arrived.stale.selectExpr("*", f"true AS {GONE}"))
+    return found

@@ -1,8 +1,10 @@
-"""Order of a run's events: repeats, the open transaction, and the summary that the batch's plan is made from. No I/O, no Spark.
+"""Order of a run's events.
 
-It needs what identifies events, and values of those alone that are about an entity as a whole. Of few
-events the driver decides by itself; of many a task does (`in_task`), so that the driver gets one answer
-and the orders of repeats, however many events there are.
+Repeats, the open transaction, and the summary that the batch's plan is made from. No I/O, no Spark.
+
+It needs what identifies events, and values of those alone that are about an entity as a whole. Of
+few events the driver decides by itself; of many a task does (`in_task`), so that the driver gets
+one answer and the orders of repeats, however many events there are.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from airflow_provider_sfevents.spark.changes.event import Change
-    from airflow_provider_sfevents.spark.changes.order import Order
+    from airflow_provider_sfevents.spark.changes.order import EventOrder
 
 ANSWER_SQL = "answer binary"
 
@@ -32,35 +34,31 @@ class Ordered:
     """The events of a run, sorted.
 
     :param repeats: orders of events that were seen before.
-    :param hold_from: order of the first event that waits for the next batch; None: none waits.
-    :param held: how many wait; `added` of them are the batch's own.
-    :param gone: how many were held before and do not wait any more.
+    :param open_from: order of the first event of the open transaction; None: there is none.
+    :param open_events: number of its events; `added` of them are the batch's own.
     :param identified: whether an event that is released has an identity.
     """
 
     summary: Summary
-    repeats: tuple[Order, ...]
-    hold_from: Order | None
-    held: int
+    repeats: tuple[EventOrder, ...]
+    open_from: EventOrder | None
+    open_events: int
     added: int
-    gone: int
     identified: bool
 
 
 def ordered(
-    held: Sequence[Change], arrived: Sequence[Change], seen: Mapping[str, Order], ended_by: str
+    held: Sequence[Change], arrived: Sequence[Change], seen: Mapping[str, EventOrder], ended_by: str
 ) -> Ordered:
     """Sort the events of a run (`transactions.sort`), and make their summary."""
     ready = sort(held, arrived, seen, ended_by)
     own = {one.order for one in arrived}
-    added = sum(one.order in own for one in ready.held)
     return Ordered(
         summary=summarised(arrived, ready),
         repeats=tuple(one.order for one in ready.repeats),
-        hold_from=ready.held[0].order if ready.held else None,
-        held=len(ready.held),
-        added=added,
-        gone=len(held) - (len(ready.held) - added),
+        open_from=ready.held[0].order if ready.held else None,
+        open_events=len(ready.held),
+        added=sum(one.order in own for one in ready.held),
         identified=any(one.identity for one in ready.released),
     )
 
@@ -68,12 +66,12 @@ def ordered(
 def of_rows(rows: Iterable[Mapping[str, object]], ended_by: str) -> Ordered:
     """Sort events by their rows.
 
-    :param rows: what `light` reads; `is_own`: the event is the batch's own; and the order at which its
-        identity was seen first (`seen_generation` and so on), null for one that is new.
+    :param rows: what `light` reads; `is_own`: the event is the batch's own; and the order at which
+        its identity was seen first (`seen_generation` and so on), null for one that is new.
     """
     held: list[Change] = []
     arrived: list[Change] = []
-    seen: dict[str, Order] = {}
+    seen: dict[str, EventOrder] = {}
     for row in rows:
         change = light(row)
         (arrived if row["is_own"] else held).append(change)

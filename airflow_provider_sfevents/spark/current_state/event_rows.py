@@ -1,6 +1,9 @@
-"""Rows of event tables and of their quarantine as the rules' events: what executors make of them, and what the driver looks at.
+"""Rows of event tables and of their quarantine as the rules' events.
 
-An event travels as text (`serial`), so that all entities' events are rows of one form, whatever their columns.
+What executors make of them, and what the driver looks at.
+
+An event travels as text (`serial`), so that all entities' events are rows of one form, whatever
+their columns.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_sfevents.spark.avro.decode import HEADER
 from airflow_provider_sfevents.spark.changes import serial, tables
 from airflow_provider_sfevents.spark.changes.event import Change
-from airflow_provider_sfevents.spark.changes.order import Order
+from airflow_provider_sfevents.spark.changes.order import EventOrder
 from airflow_provider_sfevents.spark.current_state.state_rows import order_of, order_parts
 from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.schema.field_types import quoted, without_logical_types
@@ -33,25 +36,27 @@ QUARANTINED_SQL = (
     f"{envelope.ORDINAL} bigint, {envelope.RECEIVED_AT} timestamp, {envelope.SCHEMA_ID} string, "
     f"{envelope.EVENT_TYPE} string, {envelope.REASON} string, {envelope.RAW_PAYLOAD} binary"
 )
-"""What `undecodable_events` needs of the quarantine."""
-EVENTS_SQL = tables.HELD_SQL
+"""Columns of the quarantine that `undecodable_events` needs."""
+EVENTS_SQL = tables.OPEN_TRANSACTION_SQL
 _EVENT_TYPE = re.compile(r"(.+?)(__)?ChangeEvent")
 _RECORD = re.compile(r"[A-Za-z0-9]{15}(?:[A-Za-z0-9]{3})?|[A-Za-z0-9]{3,15}\*|", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """Where a batch's events stand."""
+class EventPlace:
+    """Place of a batch's events in the order of its source."""
 
     generation: int
     sequence: int
 
-    def order(self, ordinal: int) -> Order:
-        return Order(self.generation, self.sequence, ordinal)
+    def order(self, ordinal: int) -> EventOrder:
+        return EventOrder(self.generation, self.sequence, ordinal)
 
 
 def entity_of(event_type: str) -> str:
-    """The object that an event type is about: `Account` of `AccountChangeEvent`, `Parcel__c` of `Parcel__ChangeEvent`.
+    """The object that an event type is about.
+
+    `Account` of `AccountChangeEvent`, `Parcel__c` of `Parcel__ChangeEvent`.
 
     Empty for a type that is no change event's.
     """
@@ -60,7 +65,7 @@ def entity_of(event_type: str) -> str:
 
 
 def decoded_events(
-    reading: Reading, entity: str, way: Translation, batches: Iterator[pa.RecordBatch]
+    reading: EventPlace, entity: str, way: Translation, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Rows of one event type's table to events.
 
@@ -86,12 +91,12 @@ def decoded_events(
 
 
 def undecodable_events(
-    reading: Reading,
+    reading: EventPlace,
     schemas: Mapping[str, str],
     left_out: AbstractSet[int],
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of quarantine to events that count for nothing but say, where it can be read, of which record they are.
+    """Turn rows of quarantine into events that only name their records, where that can be read.
 
     :param schemas: JSON by id.
     :param left_out: ordinals of events to pass over.
@@ -108,10 +113,11 @@ def undecodable_events(
 
 
 def event_columns(columns: Iterable[Column]) -> str:
-    """What `decoded_events` needs of an event type's table, as DDL."""
+    """Columns of an event table that `decoded_events` needs, as DDL."""
     own = ", ".join(f"{quoted(one.name)} {one.type.sql()}" for one in columns)
     return (
-        f"{envelope.ORDINAL} bigint, {envelope.RECEIVED_AT} timestamp, {envelope.SCHEMA_ID} string, "
+        f"{envelope.ORDINAL} bigint, {envelope.RECEIVED_AT} timestamp, {envelope.SCHEMA_ID} "
+        "string, "
         f"{own}"
     )
 
@@ -122,7 +128,10 @@ def event_rows(changes: Sequence[Change]) -> pa.RecordBatch:
 
 
 def light(row: Mapping[str, Any]) -> Change:
-    """The event of a row, without its values unless it is about an entity as a whole: what the driver decides by."""
+    """The event of a row, without its values unless it is about an entity as a whole.
+
+    What the driver decides by.
+    """
     if row["event_text"] is not None:
         return serial.from_text(row["event_text"])
     return Change(
@@ -144,7 +153,10 @@ class _Headers:
         self._parsed: dict[str, Any] = {}
 
     def __call__(self, schema_id: str, payload: bytes) -> dict[str, Any] | None:
-        """The header, with bitmaps as they are; None where it cannot be read or says what no header does."""
+        """The header, with bitmaps as they are.
+
+        None where it cannot be read or says what no header does.
+        """
         from fastavro import schemaless_reader
 
         if schema_id not in self._parsed:
@@ -173,7 +185,9 @@ class _Headers:
         return parsed if is_bounded(parsed) else None
 
 
-def _broken(reading: Reading, row: Mapping[str, Any], header: Mapping[str, Any] | None) -> Change:
+def _broken(
+    reading: EventPlace, row: Mapping[str, Any], header: Mapping[str, Any] | None
+) -> Change:
     entity = entity_of(row[envelope.EVENT_TYPE] or "")
     if header is not None and header.get("entityName") != entity:
         header = None
@@ -196,7 +210,7 @@ def _broken(reading: Reading, row: Mapping[str, Any], header: Mapping[str, Any] 
 
 
 def _change(
-    order: Order,
+    order: EventOrder,
     entity: str,
     header: Mapping[str, Any] | None,
     values: Mapping[str, Any],
@@ -231,7 +245,10 @@ def _texts(given: Sequence[str | None] | None) -> tuple[str, ...]:
 def _values(
     batch: pa.RecordBatch, schemas: Sequence[str], way: Translation
 ) -> list[dict[str, Any]]:
-    """Each row's values that are not null, by column of the entity's table; most columns of a change event are null."""
+    """Each row's values that are not null, by column of the entity's table.
+
+    Most columns of a change event are null.
+    """
     found: list[dict[str, Any]] = [{} for _ in range(batch.num_rows)]
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         targets = {one: to[name] for one, to in way.targets.items() if name in to}

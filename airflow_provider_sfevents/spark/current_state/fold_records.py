@@ -1,6 +1,9 @@
-"""What runs on the executors: a record's row, tombstone, mark and events in; what is to be written about it out.
+"""Fold events into records on the executors.
 
-Rows of one record come together, so that each is decided alone; which executor does it, and how often, changes nothing.
+From row, tombstone, resync entry and events to writes.
+
+Rows of one record come together, so that each is decided alone; which executor does it, and how
+often, changes nothing.
 """
 
 from __future__ import annotations
@@ -9,21 +12,25 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
 from airflow_provider_sfevents.spark.changes import serial
+from airflow_provider_sfevents.spark.changes.history import versions
 from airflow_provider_sfevents.spark.changes.plan import for_record, of_records
-from airflow_provider_sfevents.spark.changes.record import Done, Known, Outcome, State, fold
-from airflow_provider_sfevents.spark.changes.resolve import Read, resolve_record
+from airflow_provider_sfevents.spark.changes.record import Done, Known, Outcome, RecordState, fold
+from airflow_provider_sfevents.spark.changes.snapshot_rules import SnapshotRecord, fold_snapshot
 from airflow_provider_sfevents.spark.changes.tables import RECORD_ID
-from airflow_provider_sfevents.spark.current_state.history_intervals import changed_intervals
 from airflow_provider_sfevents.spark.current_state.state_rows import (
-    MARK_NAMES,
-    MARK_SQL,
+    ENTRY_NAMES,
+    ENTRY_SQL,
     STATE_SQL,
+    VALID_FROM,
+    VALID_TO,
+    WAS_READ,
     buried,
+    entry_of,
+    entry_row,
     fields_sql,
     history_sql,
     kept_row,
-    mark_of,
-    mark_row,
+    order_of,
     order_parts,
     state_of,
     state_row,
@@ -31,37 +38,39 @@ from airflow_provider_sfevents.spark.current_state.state_rows import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
     from airflow_provider_sfevents.spark.changes.event import Change
     from airflow_provider_sfevents.spark.changes.fields import Layout
-    from airflow_provider_sfevents.spark.changes.marks import Mark
+    from airflow_provider_sfevents.spark.changes.resync_entries import ResyncEntry
     from airflow_provider_sfevents.spark.changes.source import Progress
     from airflow_provider_sfevents.spark.current_state.current_state_options import Deletions
 
 DONE: tuple[str, ...] = get_args(Done)
 PUT, DROP, LEAVE = "put", "drop", ""
 
-KNOWN = ("known_row", "known_tombstone", "known_mark", "known_past", "event_texts")
-"""What the functions here are given of a record besides its id: structs as in the tables, null where there is nothing; lists."""
+KNOWN = ("known_row", "known_tombstone", "known_entry", "known_past", "event_texts")
+"""Columns of the input besides the id: structs as in the tables (null: nothing), and lists."""
 
 _EVENT_ORDER_SQL = "event_generation: bigint, event_sequence: bigint, event_ordinal: bigint"
 _KEPT = f"array<struct<{_EVENT_ORDER_SQL}, committed_at: timestamp, event_text: string>>"
 _ASIDE = f"array<struct<{_EVENT_ORDER_SQL}, quarantine_reason: string, event_text: string>>"
 OUTCOME_SQL = (
-    f"{RECORD_ID} string, row_write string, row_bury boolean, mark_write string, {MARK_SQL}, kept_events {_KEPT}, "
-    f"settled_generation bigint, settled_sequence bigint, settled_ordinal bigint, put_aside {_ASIDE}, "
+    f"{RECORD_ID} string, row_write string, row_bury boolean, entry_write string, {ENTRY_SQL}, "
+    f"kept_events {_KEPT}, "
+    "settled_generation bigint, settled_sequence bigint, settled_ordinal bigint, put_aside "
+    f"{_ASIDE}, "
     f"fold_counts map<string, int>, read_answer string, {STATE_SQL}"
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folding:
-    """What is the same for all records of an entity.
+    """Settings of a fold that all records of an entity share.
 
-    :param mark: of the entity, after what the batch does to it; for a read: before it.
+    :param entry: of the entity, after what the batch does to it; for a read: before it.
     :param prefix_updates: updates of all records of a prefix; for a read: those kept for the
         entity.
     :param history: whether intervals are asked for.
@@ -69,7 +78,7 @@ class Folding:
 
     layout: Layout
     deletions: Deletions
-    mark: Mark | None
+    entry: ResyncEntry | None
     prefix_updates: tuple[Change, ...] = ()
     history: bool = False
 
@@ -108,10 +117,13 @@ def folded(
         yield _batch(rows, folding)
 
 
-def resolved(
+def folded_snapshot(
     folding: Folding, read_at: Any, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Resolve records from a read; each row has what was read in `read_values` (null: nothing), kept events in `event_texts`."""
+    """Resolve records from a read.
+
+    Each row has what was read in `read_values` (null: nothing), kept events in `event_texts`.
+    """
     for batch in batches:
         rows: list[dict[str, Any]] = []
         for given in _given(batch):
@@ -119,11 +131,11 @@ def resolved(
             kept = [serial.from_text(text) for text in given["event_texts"] or ()]
             kept += for_record(record_id, folding.prefix_updates)
             known, row = _known(given, folding, None)
-            found = resolve_record(
+            found = fold_snapshot(
                 record_id,
                 known,
                 kept,
-                Read(values=given["read_values"], read_at=read_at),
+                SnapshotRecord(values=given["read_values"], read_at=read_at),
                 folding.layout,
                 with_history=folding.history,
             )
@@ -131,15 +143,17 @@ def resolved(
         yield _batch(rows, folding)
 
 
-def _known(given: Mapping[str, Any], folding: Folding, read_at: Any) -> tuple[Known, State | None]:
-    """What is known of a record; and its row, which a tombstone may have overtaken."""
+def _known(
+    given: Mapping[str, Any], folding: Folding, read_at: Any
+) -> tuple[Known, RecordState | None]:
+    """Read the state of a record, and its row, which a tombstone may have overtaken."""
     row = None if given["known_row"] is None else state_of(given["known_row"], folding.layout)
     tombstone = None if given["known_tombstone"] is None else buried(given["known_tombstone"])
     state = row or tombstone
     if row is not None and tombstone is not None and tombstone.order > row.order:
         state = tombstone
-    mark = None if given["known_mark"] is None else mark_of(given["known_mark"])
-    known = Known(state=state, mark=mark, entity_mark=folding.mark, entity_read_at=read_at)
+    entry = None if given["known_entry"] is None else entry_of(given["known_entry"])
+    known = Known(state=state, entry=entry, entity_entry=folding.entry, entity_read_at=read_at)
     return known, row
 
 
@@ -147,7 +161,7 @@ def _row(
     given: Mapping[str, Any],
     folding: Folding,
     known: Known,
-    row: State | None,
+    row: RecordState | None,
     outcome: Outcome,
     answer: str,
 ) -> dict[str, Any]:
@@ -157,19 +171,19 @@ def _row(
         RECORD_ID: given[RECORD_ID],
         "row_write": write,
         "row_bury": bury,
-        "mark_write": LEAVE
-        if outcome.mark == known.mark
+        "entry_write": LEAVE
+        if outcome.entry == known.entry
         else DROP
-        if outcome.mark is None
+        if outcome.entry is None
         else PUT,
         "kept_events": [kept_row(change) for change in outcome.kept],
         "put_aside": [unapplied_row(*one) for one in outcome.quarantined],
         "fold_counts": list(outcome.counts.items()),
         "read_answer": answer,
     }
-    # Of a mark that goes the table needs to know which one is meant.
-    if (mark := outcome.mark or known.mark) is not None:
-        made |= mark_row(mark)
+    # Of an entry that goes the table needs to know which one is meant.
+    if (entry := outcome.entry or known.entry) is not None:
+        made |= entry_row(entry)
     if outcome.settled is not None:
         made |= order_parts(outcome.settled, "settled")
     if state is not None and (write or bury):
@@ -183,9 +197,9 @@ def _row(
 
 
 def _writes(
-    state: State | None, row: State | None, known: Known, deletions: Deletions
+    state: RecordState | None, row: RecordState | None, known: Known, deletions: Deletions
 ) -> tuple[str, bool]:
-    """What becomes of the row, and whether a tombstone is written."""
+    """Decide the change of the row, and whether to write a tombstone."""
     if state is None:
         return LEAVE, False
     if state.deleted and deletions == "delete":
@@ -231,11 +245,11 @@ def _batch(rows: list[dict[str, Any]], folding: Folding) -> pa.RecordBatch:
         RECORD_ID: pa.string(),
         "row_write": pa.string(),
         "row_bury": pa.bool_(),
-        "mark_write": pa.string(),
-        **dict.fromkeys(MARK_NAMES, pa.int64()),
+        "entry_write": pa.string(),
+        **dict.fromkeys(ENTRY_NAMES, pa.int64()),
         "gap_at": instant,
-        "mark_reasons": pa.list_(pa.string()),
-        "mark_detail": pa.string(),
+        "resync_reasons": pa.list_(pa.string()),
+        "resync_detail": pa.string(),
         "kept_events": pa.list_(pa.struct([*event, ("committed_at", instant), text])),
         **{f"settled_{part}": pa.int64() for part in order},
         "put_aside": pa.list_(pa.struct([*event, ("quarantine_reason", pa.string()), text])),
@@ -258,3 +272,51 @@ def _batch(rows: list[dict[str, Any]], folding: Folding) -> pa.RecordBatch:
         [pa.array([row.get(name) for row in rows], kind) for name, kind in kinds.items()],
         names=list(kinds),
     )
+
+
+def changed_intervals(
+    record_id: str, past: Iterable[Mapping[str, Any]], passed: Sequence[RecordState]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Make the changes of a record's history.
+
+    :param past: keys of its intervals that are there; none if its last state before was that of a
+        deleted record.
+    :param passed: states it went through, at least one.
+    :return: the interval that ends, of which only key and end are told (an end like its beginning:
+        it goes); and those that begin.
+    """
+    was_open = _open_before(past, passed[0])
+    found = versions(passed, None if was_open is None else was_open[VALID_FROM])
+    closes: list[dict[str, Any]] = []
+    if was_open is not None and found.closes is not None:
+        closes = [{RECORD_ID: record_id, **was_open, VALID_TO: found.closes}]
+    opens = [
+        {
+            RECORD_ID: record_id,
+            **order_parts(one.order),
+            VALID_FROM: one.valid_from,
+            VALID_TO: one.valid_to,
+            WAS_READ: one.was_read,
+            **one.values,
+        }
+        for one in found.opens
+    ]
+    return closes, opens
+
+
+def _open_before(past: Iterable[Mapping[str, Any]], first: RecordState) -> dict[str, Any] | None:
+    """The newest interval from before.
+
+    Those that a job wrote which then died, and is run again, are not.
+    """
+    is_read = first.read_at == first.committed_at
+    before = [
+        (order_of(one), one[VALID_FROM])
+        for one in past
+        if order_of(one) < first.order
+        or (is_read and order_of(one) == first.order and one[VALID_FROM] < first.committed_at)
+    ]
+    if not before:
+        return None
+    order, valid_from = max(before)
+    return {**order_parts(order), VALID_FROM: valid_from}

@@ -1,7 +1,10 @@
-"""Rows that a run computes once and reads often: few of them stay with the driver, many lie in files of the run's own.
+"""Rows that a run computes once and reads often.
 
-Most batches are small, and then nearly all that an apply costs are queries that Spark plans, compiles and shuffles for a handful of rows.
-Rows that the driver has are part of a plan as they are: nothing is shuffled for them, and what is looked up for them is asked for by its ids.
+Few of them stay with the driver, many lie in files of the run's own.
+
+Most batches are small, and then nearly all that an apply costs are queries that Spark plans,
+compiles and shuffles for a handful of rows. Rows that the driver has are part of a plan as they
+are: nothing is shuffled for them, and what is looked up for them is asked for by its ids.
 """
 
 from __future__ import annotations

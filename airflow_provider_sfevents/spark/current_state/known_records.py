@@ -1,6 +1,7 @@
-"""What is known of the records that a run touches, side by side, one row for each record: for the functions of `folding`.
+"""Gather what the tables have of the touched records, one row each, for `fold_records`.
 
-Of an entity's table only the touched rows are read on: their ids are few beside its rows, so they are sent to where the rows are.
+Of an entity's table only the touched rows are read on: their ids are few beside its rows, so they
+are sent to where the rows are.
 """
 
 from __future__ import annotations
@@ -9,11 +10,11 @@ from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.spark.changes import tables
-from airflow_provider_sfevents.spark.changes.marks import WHOLE_ENTITY
+from airflow_provider_sfevents.spark.changes.resync_entries import WHOLE_ENTITY
 from airflow_provider_sfevents.spark.current_state import state_tables
 from airflow_provider_sfevents.spark.current_state.frames import with_ids
 from airflow_provider_sfevents.spark.current_state.state_rows import (
-    MARK_NAMES,
+    ENTRY_NAMES,
     ROW_NAMES,
     history_sql,
     row_sql,
@@ -51,14 +52,14 @@ def known(
     :param waiting: `event_texts` are the kept ones.
     """
     rows = state.rows(entity, row_sql(folding.layout))
-    graves = _of_entity(state, state_tables.TOMBSTONES, tables.TOMBSTONES_SQL, entity)
-    marks = _of_entity(state, state_tables.RESYNC, tables.RESYNC_SQL, entity)
-    marks = marks.where(f"{_ID} <> '{WHOLE_ENTITY}'")
+    graves = _of_entity(state.set_aside(tables.TOMBSTONES), entity)
+    entries = _of_entity(state.rows(state_tables.RESYNC, tables.RESYNC_SQL), entity)
+    entries = entries.where(f"{_ID} <> '{WHOLE_ENTITY}'")
     found = touched.rows
     narrow: Callable[[DataFrame], DataFrame] = partial(_narrowed, touched)
     wider = " OR ".join(f"startswith({_ID}, {text(prefix)})" for prefix in prefixes)
     if wider or everything:
-        ids = [one.select(_ID) for one in (rows, graves, marks)]
+        ids = [one.select(_ID) for one in (rows, graves, entries)]
         if everything:
             # Of records that are in no table yet events may be kept.
             ids.append(_kept(state, entity).where(f"{_ID} <> '{WHOLE_ENTITY}'").select(_ID))
@@ -72,7 +73,7 @@ def known(
     beside = [
         _packed(narrow(rows), [*ROW_NAMES, *own_columns], "known_row"),
         _packed(narrow(graves), own, "known_tombstone"),
-        _packed(narrow(marks), MARK_NAMES, "known_mark"),
+        _packed(narrow(entries), ENTRY_NAMES, "known_entry"),
     ]
     if waiting:
         beside.append(_listed(_kept(state, entity).select(_ID, "event_text"), "event_texts"))
@@ -84,8 +85,11 @@ def known(
 
 
 def _narrowed(touched: Touched, rows: DataFrame) -> DataFrame:
-    """Those rows of a table that are of touched records; few are sent to where the records are, and not shuffled."""
-    from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
+    """Those rows of a table that are of touched records.
+
+    Few are sent to where the records are, and not shuffled.
+    """
+    from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
     if touched.ids is not None:
         return F.broadcast(with_ids(rows, touched.ids))
@@ -97,11 +101,11 @@ def _as_they_are(rows: DataFrame) -> DataFrame:
 
 
 def _kept(state: StateTables, entity: str) -> DataFrame:
-    return _of_entity(state, state_tables.KEPT, tables.KEPT_SQL, entity)
+    return _of_entity(state.set_aside(tables.KEPT), entity)
 
 
-def _of_entity(state: StateTables, table: str, columns: str, entity: str) -> DataFrame:
-    return state.rows(table, columns).where(f"entity_name = {text(entity)}")
+def _of_entity(rows: DataFrame, entity: str) -> DataFrame:
+    return rows.where(f"entity_name = {text(entity)}")
 
 
 def _packed(rows: DataFrame, columns: Sequence[str], name: str) -> DataFrame:

@@ -1,10 +1,11 @@
 """Events of a batch from where its landing has put them.
 
-1. Rows of the event tables come first, then those of the quarantine, each of one version of its table.
-2. Events that landing left out as duplicates are decoded from the staged files: another consumer may
-   have landed them, and then no batch of these tables has brought them yet.
-3. A landing of the same batch that runs at the same time may move an event from one place to another
-   between two looks. An event that was found already is passed over, so each counts once.
+1. Rows of the event tables come first, then those of the quarantine, each of one version of its
+   table.
+2. Events that landing left out as duplicates are decoded from the staged files: another consumer
+   may have landed them, and then no batch of these tables has brought them yet.
+3. A landing of the same batch that runs at the same time may move an event from one place to
+   another between two looks. An event that was found already is passed over, so each counts once.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark.current_state.event_rows import (
     EVENTS_SQL,
     QUARANTINED_SQL,
-    Reading,
+    EventPlace,
     decoded_events,
     entity_of,
     event_columns,
@@ -63,7 +64,8 @@ def entity_columns(
     for name in plan.evolutions:
         if not entity_of(name):
             raise ConfigurationError(
-                f"{landed.staged.url} holds events of {name}, which are no change events: they tell nothing about records. Land them "
+                f"{landed.staged.url} holds events of {name}, which are no change events: they "
+                "tell nothing about records. Land them "
                 "without current_state, or take them out of the channel."
             )
     found = {
@@ -92,12 +94,13 @@ class LandedEvents:
         self,
         state: StateTables,
         landed: LandedBatch,
-        reading: Reading,
+        reading: EventPlace,
         ways: Mapping[str, Translation],
     ) -> None:
         if not isinstance(landed.tables, MergedTables):
             raise ConfigurationError(
-                "Records can be kept only where events land in Delta or Iceberg tables. Give table_format='delta' or 'iceberg'."
+                "Records can be kept only where events land in Delta or Iceberg tables. Give "
+                "table_format='delta' or 'iceberg'."
             )
         self._spark = state.spark
         self._staged = landed.staged

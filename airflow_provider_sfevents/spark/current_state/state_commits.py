@@ -1,21 +1,22 @@
-"""What a run writes, table by table, from what was folded: nothing where there is nothing to write, one commit otherwise."""
+"""Commits of a run, from the folded records: one for each table that has something to write."""
 
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import dataclass
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.spark.changes import tables
-from airflow_provider_sfevents.spark.changes.marks import WHOLE_ENTITY
+from airflow_provider_sfevents.spark.changes.resync_entries import WHOLE_ENTITY
 from airflow_provider_sfevents.spark.current_state import state_merges, state_tables
-from airflow_provider_sfevents.spark.current_state.fold_records import DROP
+from airflow_provider_sfevents.spark.current_state.fold_records import DONE, DROP, PUT
 from airflow_provider_sfevents.spark.current_state.frames import local_rows, once, together
 from airflow_provider_sfevents.spark.current_state.state_rows import (
-    MARK_NAMES,
+    ENTRY_NAMES,
     ROW_NAMES,
+    entry_row,
     kept_row,
-    mark_row,
     unapplied_row,
 )
 from airflow_provider_sfevents.spark.schema.envelope import GONE
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from airflow_provider_sfevents.spark.changes.event import Change
-    from airflow_provider_sfevents.spark.changes.marks import Mark
-    from airflow_provider_sfevents.spark.current_state.apply_run import Run
-    from airflow_provider_sfevents.spark.current_state.fold_outcomes import Found
+    from airflow_provider_sfevents.spark.changes.fields import Layout
+    from airflow_provider_sfevents.spark.changes.resync_entries import ResyncEntry
+    from airflow_provider_sfevents.spark.current_state.apply_run import ApplyRun
 
 
 _KEY = ["entity_name", tables.RECORD_ID]
@@ -37,19 +38,46 @@ _ORDER = ["event_generation", "event_sequence", "event_ordinal"]
 _ANSWERED = "_answered"
 
 
-class Commits:
-    """The commits of one run, made in the order of the tables."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityOutcomes:
+    """Outcomes of the fold of one entity.
 
-    def __init__(self, run: Run, found: Sequence[Found]) -> None:
+    :param rows: outcomes (`fold_records.OUTCOME_SQL`), computed once (`frames.acted`).
+    :param counts: how many rows of each kind there are, and what became of events.
+    :param few: whether they are of few records, so that the driver has them.
+    """
+
+    entity: str
+    layout: Layout
+    rows: DataFrame
+    counts: Mapping[str, int]
+    few: bool
+
+
+class Commits:
+    """The commits of one run.
+
+    :param order: of the commits: `tables.APPLY_ORDER` or `tables.SNAPSHOT_ORDER`. The roles of
+        events set aside that it does not name are one commit.
+    """
+
+    def __init__(
+        self, run: ApplyRun, found: Sequence[EntityOutcomes], order: Sequence[str]
+    ) -> None:
+        self._order = order
+        self._aside: dict[str, list[DataFrame]] = {}
+        self._roles: dict[str, set[str]] = {}
         self._run = run
         self._state = run.state
         self._found = found
         self._few = all(one.few for one in found)
         self._writes: dict[str, list[tuple[str, Callable[[], None]]]] = {}
 
-    def run(self, order: Sequence[str]) -> set[str]:
+    def run(self) -> set[str]:
         """:returns: names (of the order) of what was written."""
-        for name in order:
+        for name, sources in self._aside.items():
+            self.add(name, partial(self._set_aside, name, sources), state_tables.SET_ASIDE)
+        for name in self._order:
             for table, write in self._writes.get(name, ()):
                 about = name if table == name else f"{name} {table}"
                 steps.reached(steps.APPLY_COMMIT, about)
@@ -63,7 +91,9 @@ class Commits:
     def of_records(self) -> None:
         """All that outcomes say, but for what is added to it (`kept`, `resync`, `unapplied`)."""
         if self._number("rows_buried"):
-            self.add("tombstones", self._bury)
+            own = [tables.RECORD_ID, *tables.ORDER, tables.COMMITTED_AT, tables.READ_AT]
+            buried = self._union("entity_name", *own, where="row_bury")
+            self._add_aside(tables.TOMBSTONES, buried.selectExpr("*", f"false AS {GONE}"))
         for found in self._found:
             if found.counts["rows_changed"]:
                 self.add("rows", partial(self._put, found), found.entity)
@@ -88,28 +118,33 @@ class Commits:
         ]
         if given:
             sources.append(self._rows(given, tables.KEPT_SQL).selectExpr("*", f"false AS {GONE}"))
-        if sources:
-            self.add("kept", partial(self._keep, sources))
+        for source in sources:
+            self._add_aside(tables.KEPT, source)
 
-    def resync(self, wide: Mapping[str, Mark], gone: Mapping[str, Mark]) -> None:
-        """Write marks of records, and these of entities.
+    def open_transaction(self, sources: Sequence[DataFrame]) -> None:
+        """:param sources: its new events, and those that go."""
+        for source in sources:
+            self._add_aside(tables.OPEN_TRANSACTION, source)
 
-        :param wide: marks that are new or changed; `gone`: those that go, as they were found.
+    def resync(self, wide: Mapping[str, ResyncEntry], gone: Mapping[str, ResyncEntry]) -> None:
+        """Write entries of records, and these of entities.
+
+        :param wide: entries that are new or changed; `gone`: those that go, as they were found.
         """
         sources: list[DataFrame] = []
-        names = [*_KEY, *MARK_NAMES]
-        if self._number("marks_changed"):
-            rows = self._union(*_KEY, "mark_write", *MARK_NAMES, where="mark_write <> ''")
-            sources.append(rows.selectExpr(*names, f"mark_write = '{DROP}' AS {GONE}"))
+        names = [*_KEY, *ENTRY_NAMES]
+        if self._number("entries_changed"):
+            rows = self._union(*_KEY, "entry_write", *ENTRY_NAMES, where="entry_write <> ''")
+            sources.append(rows.selectExpr(*names, f"entry_write = '{DROP}' AS {GONE}"))
         given: list[dict[str, Any]] = [
             {
                 "entity_name": entity,
                 tables.RECORD_ID: WHOLE_ENTITY,
-                **mark_row(mark),
+                **entry_row(entry),
                 GONE: is_gone,
             }
-            for marks, is_gone in ((wide, False), (gone, True))
-            for entity, mark in marks.items()
+            for entries, is_gone in ((wide, False), (gone, True))
+            for entity, entry in entries.items()
         ]
         if given:
             sources.append(self._rows(given, f"{tables.RESYNC_SQL}, {GONE} boolean"))
@@ -118,8 +153,8 @@ class Commits:
                 state_merges.merge,
                 keys=_KEY,
                 columns=names,
-                updates=MARK_NAMES,
-                when=state_merges.forward(state_merges.MARK_ORDER),
+                updates=ENTRY_NAMES,
+                when=state_merges.forward(state_merges.ENTRY_ORDER),
                 removes=True,
             )
             self.add("resync", partial(self._merge, state_tables.RESYNC, sources, statement))
@@ -141,25 +176,44 @@ class Commits:
         if sources:
             # An event of several records is one.
             rows = together(sources).select(*names).dropDuplicates(keys)
-            statement = partial(state_merges.merge, keys=keys, columns=names)
-            self.add("unapplied", partial(self._merge, state_tables.UNAPPLIED, [rows], statement))
+            self._add_aside(tables.UNAPPLIED, rows.selectExpr("*", f"false AS {GONE}"))
 
-    def entities(self, read: Mapping[str, Any], *, replace: bool = False) -> None:
-        """:param read: when each was last read in full; those that are there stay as they are unless they are to be replaced."""
-        if not read:
-            return
-        given = [{"entity_name": entity, tables.READ_AT: at} for entity, at in read.items()]
+    def _add_aside(self, role: str, rows: DataFrame) -> None:
+        name = role if role in self._order else state_tables.SET_ASIDE
+        self._aside.setdefault(name, []).append(rows.selectExpr(f"'{role}' AS event_role", "*"))
+        self._roles.setdefault(name, set()).add(role)
+
+    def _set_aside(self, name: str, sources: Sequence[DataFrame]) -> None:
+        """Commit changes of events of some roles.
+
+        A tombstone has no order of an event in its key, since its record has one.
+        """
+        nothing = self._rows([], f"{tables.SET_ASIDE_SQL}, {GONE} boolean")
+        rows = reduce(
+            lambda one, other: one.unionByName(other, allowMissingColumns=True),
+            sources,
+            nothing,
+        )
+        keys = tables.SET_ASIDE_KEY
+        empty = {one: "''" if one in keys[:3] else "0L" for one in keys}
+        filled = [
+            f"coalesce({one}, {empty[one]}) AS {one}" if one in empty else one
+            for one in rows.columns
+        ]
+        columns = [column.split()[0] for column in tables.SET_ASIDE_SQL.split(", ")]
+        roles = ", ".join(f"'{role}'" for role in sorted(self._roles[name]))
         statement = partial(
             state_merges.merge,
-            keys=["entity_name"],
-            columns=["entity_name", tables.READ_AT],
-            updates=[tables.READ_AT] if replace else [],
-            when=f"t.{tables.READ_AT} IS NULL OR t.{tables.READ_AT} <= s.{tables.READ_AT}",
+            keys=keys,
+            columns=columns,
+            updates=columns[len(keys) :],
+            when=f"s.event_role <> '{tables.TOMBSTONES}' OR {state_merges.forward()}",
+            within=f"t.event_role IN ({roles})",
+            removes=True,
         )
-        rows = self._rows(given, tables.ENTITIES_SQL)
-        self.add("entities", partial(self._merge, state_tables.ENTITIES, [rows], statement))
+        self._merge(state_tables.SET_ASIDE, [rows.selectExpr(*filled)], statement)
 
-    def _put(self, found: Found) -> None:
+    def _put(self, found: EntityOutcomes) -> None:
         names = [*ROW_NAMES, *(column.name for column in found.layout.columns)]
         rows = found.rows.where("row_write <> ''").selectExpr(
             *map(quoted, names), f"row_write = '{DROP}' AS {GONE}"
@@ -174,19 +228,7 @@ class Commits:
         )
         self._merge(found.entity, [rows], statement)
 
-    def _bury(self) -> None:
-        own = [tables.RECORD_ID, *tables.ORDER, tables.COMMITTED_AT, tables.READ_AT]
-        rows = self._union("entity_name", *own, where="row_bury")
-        statement = partial(
-            state_merges.merge,
-            keys=_KEY,
-            columns=["entity_name", *own],
-            updates=own[1:],
-            when=state_merges.forward(),
-        )
-        self._merge(state_tables.TOMBSTONES, [rows], statement)
-
-    def _keep_history(self, found: Found) -> None:
+    def _keep_history(self, found: EntityOutcomes) -> None:
         keys = [tables.RECORD_ID, *tables.ORDER, "valid_from"]
         names = [*keys, "valid_to", "was_read", *(one.name for one in found.layout.columns)]
         ends = found.rows.selectExpr("explode(past_closes) AS one").select("one.*")
@@ -208,7 +250,7 @@ class Commits:
 
     def _settled(self, drop_wide: str) -> DataFrame:
         """Kept events that are answered, but for those that are kept anew."""
-        kept = self._state.rows(state_tables.KEPT, tables.KEPT_SQL)
+        kept = self._state.set_aside(tables.KEPT)
         names = [*_KEY, *_ORDER]
         settled = [f"settled_{part}" for part in ("generation", "sequence", "ordinal")]
         rows = self._union(*_KEY, *settled, "kept_events", where="settled_generation IS NOT NULL")
@@ -220,23 +262,12 @@ class Commits:
         if drop_wide:
             wide = kept.where(f"{tables.RECORD_ID} = '{WHOLE_ENTITY}'")
             found.append(wide.where(f"entity_name = '{drop_wide}'").select(*names))
-        # Read first: a MERGE whose source reads its own target is more than Spark can plan for Iceberg.
+        # Read first: a MERGE whose source reads its own target is more than Spark can plan for
+        # Iceberg.
         rows = once(
             self._state.spark, together(found), f"{self._run.folder}/{_ANSWERED}", few=self._few
         )
-        return rows.selectExpr(
-            "*",
-            f"cast(null AS timestamp) AS {tables.COMMITTED_AT}",
-            "cast(null AS string) AS event_text",
-            f"true AS {GONE}",
-        )
-
-    def _keep(self, sources: Sequence[DataFrame]) -> None:
-        names = [*_KEY, *_ORDER, tables.COMMITTED_AT, "event_text"]
-        statement = partial(
-            state_merges.merge, keys=names[:5], columns=names, updates=names[5:], removes=True
-        )
-        self._merge(state_tables.KEPT, sources, statement)
+        return rows.selectExpr("*", f"true AS {GONE}")
 
     def _merge(
         self,
@@ -261,3 +292,23 @@ class Commits:
 
     def _number(self, name: str) -> int:
         return sum(found.counts[name] for found in self._found)
+
+
+def count_outcomes(rows: DataFrame) -> dict[str, int]:
+    """Count what there is to write, and what became of events."""
+    done = [f"coalesce(sum(fold_counts['{name}']), 0) AS {name}" for name in DONE]
+    found = rows.selectExpr(
+        "count_if(row_write <> '' OR row_bury) AS rows_written",
+        f"count_if(row_write IN ('{PUT}', '{DROP}')) AS rows_changed",
+        "count_if(row_bury) AS rows_buried",
+        f"count_if(entry_write IN ('{PUT}', '{DROP}')) AS entries_changed",
+        "count_if(size(kept_events) > 0) AS rows_kept",
+        "count_if(settled_generation IS NOT NULL) AS rows_settled",
+        "count_if(size(put_aside) > 0) AS rows_aside",
+        *(
+            f"count_if(read_answer = '{answer}') AS answer_{answer}"
+            for answer in ("replaced", "deleted", "newer", "refused")
+        ),
+        *done,
+    ).collect()[0]
+    return {name: int(number) for name, number in found.asDict().items()}

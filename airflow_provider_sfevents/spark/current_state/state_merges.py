@@ -1,7 +1,8 @@
 """The MERGE of each table, as text: one for each table is all that a run commits.
 
-A run reads its token before it commits, and not in the same moment. So each statement that changes or
-removes rows also says in its own condition how far the run has come, and leaves what a later one has written.
+A run reads its token before it commits, and not in the same moment. So each statement that changes
+or removes rows also says in its own condition how far the run has come, and leaves what a later one
+has written.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from airflow_provider_sfevents.spark.schema.field_types import quoted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-MARK_ORDER = ("last_generation", "last_sequence", "last_ordinal", "gap_at")
-"""A mark's last cause, and its time: both only grow while the mark stands."""
+ENTRY_ORDER = ("last_generation", "last_sequence", "last_ordinal", "gap_at")
+"""An entry's last cause, and its time: both only grow while the entry stands."""
 
 
 def forward(names: Sequence[str] = tables.ORDER) -> str:
@@ -36,6 +37,7 @@ def merge(
     columns: Sequence[str] = (),
     updates: Sequence[str] = (),
     when: str = "",
+    within: str = "",
     removes: bool = False,
 ) -> str:
     """Bring rows into a table.
@@ -44,9 +46,13 @@ def merge(
     :param columns: of a row that is new; none: no row is.
     :param updates: columns to set of a row that is there; none: it stays.
     :param when: a condition; rows that are there change only where it holds.
+    :param within: a condition that the table's rows of the source's keys fulfil, to read fewer
+        files.
     :param removes: the source says by `GONE` that a row goes.
     """
-    on = " AND ".join(f"t.{quoted(key)} = s.{quoted(key)}" for key in keys)
+    on = " AND ".join(
+        [*([within] if within else ()), *(f"t.{quoted(key)} = s.{quoted(key)}" for key in keys)]
+    )
     said = [f"MERGE INTO {target} t USING {source} s ON {on}"]
     also = f" AND ({when})" if when else ""
     if removes:
@@ -58,26 +64,29 @@ def merge(
         names = ", ".join(map(quoted, columns))
         values = ", ".join(f"s.{quoted(name)}" for name in columns)
         not_gone = f" AND NOT s.{GONE}" if removes else ""
-        said.append(f"WHEN NOT MATCHED{not_gone} THEN INSERT ({names}) VALUES ({values})")  # noqa: S608 - all of it is quoted
+        inserts = f"INSERT ({names}) VALUES ({values})"  # noqa: S608 - all of it is quoted
+        said.append(f"WHEN NOT MATCHED{not_gone} THEN {inserts}")
     return " ".join(said)
 
 
 def take(target: str, source: str) -> str:
-    """Put a run's token into the one row of `applied_through`, if that still says what it said before."""
-    through, writer = tables.APPLIED_THROUGH, tables.WRITER
+    """Put a run's token into the row of `applied_through`, unless another run has changed it."""
+    through, writer, entities = tables.APPLIED_THROUGH, tables.WRITER, tables.ENTITIES
     return (
         f"MERGE INTO {target} t USING {source} s ON true "  # noqa: S608 - as above
-        f"WHEN MATCHED AND t.{through} <=> s.{through} THEN UPDATE SET t.{writer} = s.{writer} "
-        f"WHEN NOT MATCHED AND s.{through} IS NULL THEN INSERT ({through}, {writer}) VALUES (null, s.{writer})"
+        f"WHEN MATCHED AND t.{through} <=> s.{through} AND t.{entities} <=> s.{entities} "
+        f"THEN UPDATE SET t.{writer} = s.{writer} "
+        f"WHEN NOT MATCHED AND s.{through} IS NULL THEN INSERT ({through}, {writer}) VALUES "
+        f"(null, s.{writer})"
     )
 
 
 def advance(target: str, source: str) -> str:
     """Put the one row of `applied_through` forward, if the run's token is still there."""
-    through, writer = tables.APPLIED_THROUGH, tables.WRITER
+    through, writer, entities = tables.APPLIED_THROUGH, tables.WRITER, tables.ENTITIES
     return (
         f"MERGE INTO {target} t USING {source} s ON t.{writer} = s.{writer} "
-        f"WHEN MATCHED THEN UPDATE SET t.{through} = s.{through}"
+        f"WHEN MATCHED THEN UPDATE SET t.{through} = s.{through}, t.{entities} = s.{entities}"
     )
 
 

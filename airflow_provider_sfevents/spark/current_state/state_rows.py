@@ -1,13 +1,13 @@
-"""What passes between tables and rules: columns as DDL, values of rows to the rules' own and back. No I/O, no Spark."""
+"""Conversion between rows of tables and values of the rules, both ways. No I/O, no Spark."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.spark.changes import serial, tables
-from airflow_provider_sfevents.spark.changes.marks import Mark
-from airflow_provider_sfevents.spark.changes.order import Order
-from airflow_provider_sfevents.spark.changes.record import State
+from airflow_provider_sfevents.spark.changes.order import EventOrder
+from airflow_provider_sfevents.spark.changes.record import RecordState
+from airflow_provider_sfevents.spark.changes.resync_entries import ResyncEntry
 from airflow_provider_sfevents.spark.schema.field_types import quoted
 
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.changes.fields import Layout
 
 ROW_NAMES = tuple(column.split()[0] for column in tables.ROW_SQL.split(", "))
-MARK_SQL = ", ".join(tables.RESYNC_SQL.split(", ")[2:])
-MARK_NAMES = tuple(column.split()[0] for column in MARK_SQL.split(", "))
+ENTRY_SQL = ", ".join(tables.RESYNC_SQL.split(", ")[2:])
+ENTRY_NAMES = tuple(column.split()[0] for column in ENTRY_SQL.split(", "))
 STATE_SQL = ", ".join(tables.ROW_SQL.split(", ")[1:])
 
 VALID_FROM, VALID_TO, WAS_READ = "valid_from", "valid_to", "was_read"
@@ -34,18 +34,24 @@ def row_sql(layout: Layout) -> str:
 
 
 def history_sql(layout: Layout) -> str:
-    """Columns of its history; key: record, order, beginning. Several reads after one event have its order."""
+    """Columns of its history.
+
+    Key: record, order, beginning. Several reads after one event have its order.
+    """
     order = ", ".join(f"{name} bigint" for name in tables.ORDER)
-    own = f"{tables.RECORD_ID} string, {order}, {VALID_FROM} timestamp, {VALID_TO} timestamp, {WAS_READ} boolean"
+    times = f"{VALID_FROM} timestamp, {VALID_TO} timestamp"
+    own = f"{tables.RECORD_ID} string, {order}, {times}, {WAS_READ} boolean"
     return _joined(own, fields_sql(layout))
 
 
-def order_of(row: Mapping[str, Any], prefix: str = "applied") -> Order:
+def order_of(row: Mapping[str, Any], prefix: str = "applied") -> EventOrder:
     """:param prefix: of the three columns: `applied`, `event`, `since`, `last`."""
-    return Order(row[f"{prefix}_generation"], row[f"{prefix}_sequence"], row[f"{prefix}_ordinal"])
+    return EventOrder(
+        row[f"{prefix}_generation"], row[f"{prefix}_sequence"], row[f"{prefix}_ordinal"]
+    )
 
 
-def order_parts(order: Order, prefix: str = "applied") -> dict[str, int]:
+def order_parts(order: EventOrder, prefix: str = "applied") -> dict[str, int]:
     return {
         f"{prefix}_generation": order.generation,
         f"{prefix}_sequence": order.sequence,
@@ -53,9 +59,9 @@ def order_parts(order: Order, prefix: str = "applied") -> dict[str, int]:
     }
 
 
-def state_of(row: Mapping[str, Any], layout: Layout) -> State:
+def state_of(row: Mapping[str, Any], layout: Layout) -> RecordState:
     """Make a record's state of its row."""
-    return State(
+    return RecordState(
         values={column.name: row.get(column.name) for column in layout.columns},
         deleted=bool(row[tables.IS_DELETED]),
         order=order_of(row),
@@ -64,9 +70,9 @@ def state_of(row: Mapping[str, Any], layout: Layout) -> State:
     )
 
 
-def buried(row: Mapping[str, Any]) -> State:
+def buried(row: Mapping[str, Any]) -> RecordState:
     """Make a record's state of its tombstone."""
-    return State(
+    return RecordState(
         values={},
         deleted=True,
         order=order_of(row),
@@ -75,7 +81,7 @@ def buried(row: Mapping[str, Any]) -> State:
     )
 
 
-def state_row(state: State) -> dict[str, Any]:
+def state_row(state: RecordState) -> dict[str, Any]:
     """A state's part of a row, without the record's id and its values."""
     return {
         tables.IS_DELETED: state.deleted,
@@ -85,23 +91,23 @@ def state_row(state: State) -> dict[str, Any]:
     }
 
 
-def mark_of(row: Mapping[str, Any]) -> Mark:
-    return Mark(
+def entry_of(row: Mapping[str, Any]) -> ResyncEntry:
+    return ResyncEntry(
         since=order_of(row, "since"),
         last=order_of(row, "last"),
         gap_at=row["gap_at"],
-        reasons=tuple(row["mark_reasons"]),
-        detail=row["mark_detail"] or "",
+        reasons=tuple(row["resync_reasons"]),
+        detail=row["resync_detail"] or "",
     )
 
 
-def mark_row(mark: Mark) -> dict[str, Any]:
+def entry_row(entry: ResyncEntry) -> dict[str, Any]:
     return {
-        **order_parts(mark.since, "since"),
-        **order_parts(mark.last, "last"),
-        "gap_at": mark.gap_at,
-        "mark_reasons": list(mark.reasons),
-        "mark_detail": mark.detail,
+        **order_parts(entry.since, "since"),
+        **order_parts(entry.last, "last"),
+        "gap_at": entry.gap_at,
+        "resync_reasons": list(entry.reasons),
+        "resync_detail": entry.detail,
     }
 
 

@@ -1,22 +1,23 @@
 """The tables of an apply somewhere: opened, made, read and merged, on Delta or Iceberg.
 
-Reading a table that is not there gives no rows. All state tables are made with the first run, `applied_through` last.
+Reading a table that is not there gives no rows. All state tables are made with the first run,
+`applied_through` last.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, StagingError
 from airflow_provider_sfevents.spark.changes import progress_text, tables
 from airflow_provider_sfevents.spark.changes.entity import EntityState
-from airflow_provider_sfevents.spark.changes.marks import WHOLE_ENTITY
+from airflow_provider_sfevents.spark.changes.resync_entries import WHOLE_ENTITY
 from airflow_provider_sfevents.spark.current_state.frames import collected
 from airflow_provider_sfevents.spark.current_state.state_rows import (
-    MARK_NAMES,
+    ENTRY_NAMES,
+    entry_of,
     history_sql,
-    mark_of,
     row_sql,
 )
 from airflow_provider_sfevents.spark.files import Files
@@ -27,42 +28,54 @@ from airflow_provider_sfevents.spark.tables.type_records import TypeRecords
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from datetime import datetime
 
     from pyspark.sql import DataFrame, SparkSession
 
     from airflow_provider_sfevents.spark.changes.fields import Layout
-    from airflow_provider_sfevents.spark.changes.marks import Mark
+    from airflow_provider_sfevents.spark.changes.resync_entries import ResyncEntry
     from airflow_provider_sfevents.spark.changes.source import Progress
     from airflow_provider_sfevents.spark.tables.interface import Dialect
     from airflow_provider_sfevents.spark.tables.table_options import RowChanges
 
-TOMBSTONES, RESYNC, KEPT, HELD = "tombstones", "resync", "kept", "held"
-SEEN, ENTITIES, UNAPPLIED, PROGRESS = "seen", "entities", "unapplied", "applied_through"
+RESYNC, SEEN, SET_ASIDE, PROGRESS = "resync", "seen", "set_aside", "applied_through"
 STATE_TABLES = {
-    KEPT: tables.KEPT_SQL,
     RESYNC: tables.RESYNC_SQL,
-    ENTITIES: tables.ENTITIES_SQL,
     SEEN: tables.SEEN_SQL,
-    UNAPPLIED: tables.UNAPPLIED_SQL,
-    TOMBSTONES: tables.TOMBSTONES_SQL,
-    HELD: tables.HELD_SQL,
+    SET_ASIDE: tables.SET_ASIDE_SQL,
     PROGRESS: tables.PROGRESS_SQL,
 }
+_PARTITIONS = {SET_ASIDE: "PARTITIONED BY (event_role)"}
 _SOURCE = "sfevents_applied"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EntityMarks:
+class EntityResync:
     """:param records: how many have one of their own."""
 
-    whole: Mark | None
+    whole: ResyncEntry | None
     records: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """The row of `applied_through`.
+
+    :param text: of the progress; empty: nothing was ever applied.
+    :param writer: token of the run that may write.
+    :param entities: time of the last full snapshot of each entity.
+    """
+
+    text: str = ""
+    writer: str = ""
+    entities: Mapping[str, datetime | None] = field(default_factory=dict)
 
 
 class StateTables:
     """Current-state tables and those beside them.
 
-    `spark` is a session of their own, in which the format is set up; `root` the URL of the folder for what is no table.
+    `spark` is a session of their own, in which the format is set up; `root` the URL of the folder
+    for what is no table.
     """
 
     def __init__(self, spark: SparkSession, files: Files, root: str, dialect: Dialect) -> None:
@@ -94,6 +107,15 @@ class StateTables:
             return self.spark.sql(statements.pinned(target, version))
         return self.spark.sql(f"SELECT * FROM {target}")  # noqa: S608 - a quoted name
 
+    def set_aside(self, role: str, *, pinned: bool = False) -> DataFrame:
+        """Events of one role, with the columns of that role.
+
+        :param role: one of `tables.ROLES`; `pinned` as of `rows`.
+        """
+        names = [column.split()[0] for column in tables.ROLES[role].split(", ")]
+        rows = self.rows(SET_ASIDE, tables.SET_ASIDE_SQL, pinned=pinned)
+        return rows.where(f"event_role = '{role}'").select(*names)
+
     def make_state_tables(self) -> None:
         if not self.exists(PROGRESS):
             for table, columns in STATE_TABLES.items():
@@ -106,8 +128,10 @@ class StateTables:
         """
         if not history and self.exists(history_name(entity)):
             raise ConfigurationError(
-                f"{self.label(history_name(entity))} is the history of {entity}, and this job was told to keep none: from now on it would lack "
-                "what happens. Give history=True (--history) to the apply and to each resolve; or rename or drop that table, which ends it."
+                f"{self.label(history_name(entity))} is the history of {entity}, and this job was "
+                "told to keep none: from now on it would lack "
+                "what happens. Give history=True (--history) to the apply and to each resolve; or "
+                "rename or drop that table, which ends it."
             )
         self.make(entity, row_sql(layout))
         if history:
@@ -122,11 +146,12 @@ class StateTables:
                     target,
                     self._dialect.using,
                     wanted,
-                    self._dialect.layout,
+                    _PARTITIONS.get(table, self._dialect.layout),
                     {
                         name: value
                         for name, value in self._dialect.properties.items()
-                        # Those of a landing's own columns mean nothing here, and Iceberg refuses them.
+                        # Those of a landing's own columns mean nothing here, and Iceberg refuses
+                        # them.
                         if name.rpartition(".column.")[2] in (name, *wanted.names)
                     },
                 )
@@ -142,55 +167,71 @@ class StateTables:
         statement: Callable[[str, str], str],
         *,
         writer: str = "",
-    ) -> None:
+    ) -> int | None:
         """Commit.
 
         :param statement: makes the MERGE of the table's name in SQL and the source.
         :param writer: the token with which the source has its rows; after another run has taken the
             tables it has none. Empty: it always has.
+        :returns: number of rows that changed; None where the format does not tell.
         """
         said = statement(self._dialect.identifier(table), self._source(source, writer))
-        self.spark.sql(said)
+        answer = self.spark.sql(said)
+        if "num_affected_rows" not in answer.columns:
+            return None
+        row = answer.first()
+        return None if row is None else int(row["num_affected_rows"])
 
     def append(self, table: str, rows: DataFrame, *, writer: str) -> None:
         """Commit new rows, when it is known that they are not there; `writer` as of `merge`."""
         names = ", ".join(rows.columns)
         target, source = self._dialect.identifier(table), self._source(rows, writer)
-        self.spark.sql(f"INSERT INTO {target} ({names}) SELECT {names} FROM {source}")  # noqa: S608 - our own names
+        said = f"INSERT INTO {target} ({names}) SELECT {names} FROM {source}"  # noqa: S608
+        self.spark.sql(said)
 
     def _source(self, rows: DataFrame, writer: str) -> str:
-        """Rows as SQL has them; the table is named there, as Spark plans no MERGE with a view that reads an Iceberg table."""
+        """Rows as SQL has them.
+
+        The table is named there, as Spark plans no MERGE with a view that reads an Iceberg table.
+        """
         rows.createOrReplaceTempView(_SOURCE)
         if not writer:
             return _SOURCE
         progress = self._dialect.identifier(PROGRESS)
         mine = f"w.{tables.WRITER} = {statements.text(writer)}"
-        return f"(SELECT v.* FROM {_SOURCE} v LEFT SEMI JOIN {progress} w ON {mine})"  # noqa: S608 - quoted
+        return f"(SELECT v.* FROM {_SOURCE} v LEFT SEMI JOIN {progress} w ON {mine})"  # noqa: S608
 
-    def progress(self) -> tuple[str, str]:
-        """Text and token of `applied_through`; an empty text: nothing was ever applied.
+    def progress(self) -> Standing:
+        """Read `applied_through`.
 
         :raises StagingError: there are several rows.
         """
         found = collected(self.rows(PROGRESS, tables.PROGRESS_SQL))
         if len(found) > 1:
             raise StagingError(
-                f"{self.label(PROGRESS)} has {len(found)} rows instead of one: somebody has changed it. Restore the table to its version before "
+                f"{self.label(PROGRESS)} has {len(found)} rows instead of one: another program "
+                "has changed it. Restore the table to its version before "
                 "that."
             )
         row = found[0] if found else {}
-        return row.get(tables.APPLIED_THROUGH) or "", row.get(tables.WRITER) or ""
+        return Standing(
+            text=row.get(tables.APPLIED_THROUGH) or "",
+            writer=row.get(tables.WRITER) or "",
+            entities={
+                one["entity_name"]: one[tables.READ_AT] for one in row.get(tables.ENTITIES) or ()
+            },
+        )
 
     def version(self, table: str) -> str:
         """Another one after each commit; empty for a table that is not there."""
         return self._dialect.version(table) if self.exists(table) else ""
 
-    def marks(self) -> dict[str, EntityMarks]:
-        """The marks of each entity that has some."""
-        from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
+    def entries(self) -> dict[str, EntityResync]:
+        """The entries of each entity that has some."""
+        from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
         is_whole = f"{tables.RECORD_ID} = '{WHOLE_ENTITY}'"
-        whole = f"CASE WHEN {is_whole} THEN struct({', '.join(MARK_NAMES)}) END"
+        whole = f"CASE WHEN {is_whole} THEN struct({', '.join(ENTRY_NAMES)}) END"
         found = (
             self.rows(RESYNC, tables.RESYNC_SQL)
             .groupBy("entity_name")
@@ -200,23 +241,26 @@ class StateTables:
             )
         )
         return {
-            row["entity_name"]: EntityMarks(
-                whole=mark_of(row["whole"]) if row["whole"] is not None else None,
+            row["entity_name"]: EntityResync(
+                whole=entry_of(row["whole"]) if row["whole"] is not None else None,
                 records=row["records"],
             )
             for row in collected(found)
         }
 
-    def entity_states(self, marks: Mapping[str, EntityMarks]) -> dict[str, EntityState]:
-        """All that the source has told of."""
-        return {
-            row["entity_name"]: EntityState(
-                entity=row["entity_name"],
-                mark=marks[row["entity_name"]].whole if row["entity_name"] in marks else None,
-                read_at=row[tables.READ_AT],
-            )
-            for row in collected(self.rows(ENTITIES, tables.ENTITIES_SQL))
-        }
+
+def entity_states(
+    entities: Mapping[str, datetime | None], entries: Mapping[str, EntityResync]
+) -> dict[str, EntityState]:
+    """States of all entities of a source.
+
+    :param entities: times of their full snapshots. A run that died may have marked another one.
+    """
+    whole = {entity: one.whole for entity, one in entries.items() if one.whole is not None}
+    return {
+        entity: EntityState(entity=entity, entry=whole.get(entity), read_at=entities.get(entity))
+        for entity in {**entities, **whole}
+    }
 
 
 def progress_of(text: str) -> Progress | None:

@@ -1,9 +1,9 @@
 """Rows of event tables as values of the entities' tables. No I/O, no Spark.
 
-A field's column may be another one in each of the two tables, and of another type: both remember the
-kinds that a field has had, and they may not have begun at the same time. So values go from column to
-field to column, by the schema that their event was written with. Either column holds the field's type
-(`evolution.held`), so each value of the one has a place in the other.
+A field's column may be another one in each of the two tables, and of another type: both remember
+the kinds that a field has had, and they may not have begun at the same time. So values go from
+column to field to column, by the schema that their event was written with. Either column holds the
+field's type (`evolution.held`), so each value of the one has a place in the other.
 """
 
 from __future__ import annotations

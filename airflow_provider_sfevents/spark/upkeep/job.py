@@ -15,7 +15,11 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark.changes import tables as state_tables
-from airflow_provider_sfevents.spark.current_state.state_tables import STATE_TABLES
+from airflow_provider_sfevents.spark.current_state.state_tables import (
+    SET_ASIDE,
+    STATE_TABLES,
+    StateTables,
+)
 from airflow_provider_sfevents.spark.files import Files
 from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.tables import ledger, naming
@@ -82,12 +86,13 @@ def _maintained(
             f"Check {'current_state' if is_state else 'table'} and table_format."
         )
     gone = 0
-    if is_state and tombstones.TABLE in names:
+    if is_state and SET_ASIDE in names:
         steps.reached(steps.UPKEEP_TOMBSTONES, root)
-        gone = tombstones.remove_old(session, tables, dry_run=options.dry_run)
+        state = StateTables(session, files, root, tables)
+        gone = tombstones.remove_old(state, dry_run=options.dry_run)
     for number, name in enumerate(names, 1):
         report = _one(session, tables, name, options)
-        if name == tombstones.TABLE and gone:
+        if name == SET_ASIDE and gone:
             report = replace(report, tombstones=gone)
         steps.reached(steps.UPKEEP_DONE, tables.label(name))
         logger.info("%d of %d: %s", number, len(names), report.text(dry_run=options.dry_run))

@@ -8,25 +8,22 @@ the org's clock.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.spark.changes.tables import COMMITTED_AT, READ_AT
+from airflow_provider_sfevents.spark.changes import tables
 from airflow_provider_sfevents.spark.changes.transactions import SEEN_FOR
-from airflow_provider_sfevents.spark.current_state.frames import collected
-from airflow_provider_sfevents.spark.current_state.state_tables import ENTITIES, RESYNC, TOMBSTONES
+from airflow_provider_sfevents.spark.current_state import state_merges
+from airflow_provider_sfevents.spark.current_state.frames import collected, local_rows
+from airflow_provider_sfevents.spark.current_state.state_tables import RESYNC, SET_ASIDE
+from airflow_provider_sfevents.spark.schema.envelope import GONE
 from airflow_provider_sfevents.spark.tables.merging.conflicts import retry_conflicts
-from airflow_provider_sfevents.spark.tables.statements import text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from pyspark.sql import SparkSession
-
-    from airflow_provider_sfevents.spark.tables.delta import DeltaByPath
-    from airflow_provider_sfevents.spark.tables.named import Named
-
-TABLE = TOMBSTONES
+    from airflow_provider_sfevents.spark.current_state.state_tables import StateTables
 
 
 def removable(
@@ -48,40 +45,50 @@ def removable(
     }
 
 
-def remove_old(session: SparkSession, tables: DeltaByPath | Named, *, dry_run: bool) -> int:
-    """Remove what `removable` says.
+def remove_old(state: StateTables, *, dry_run: bool) -> int:
+    """Remove the tombstones that `removable` names.
 
     :returns: number of rows, also where they are only counted.
     """
     return retry_conflicts(
-        lambda: _removed(session, tables, dry_run=dry_run),
-        f"Other jobs kept committing to {tables.label(TOMBSTONES)}; nothing of it was "
-        f"removed. Run the task again.",
+        lambda: _removed(state, dry_run=dry_run),
+        f"Other jobs kept committing to {state.label(SET_ASIDE)}; no tombstone was removed. "
+        "Run the task again.",
     )
 
 
-def _removed(session: SparkSession, tables: DeltaByPath | Named, *, dry_run: bool) -> int:
-    """Decide and delete; after a conflict both are done anew, because an apply may have marked an entity."""
-    known = {name: tables.identifier(name) for name in (TOMBSTONES, ENTITIES, RESYNC)}
-    read = {
-        row["entity_name"]: row[READ_AT]
-        for row in collected(session.table(known[ENTITIES]).select("entity_name", READ_AT))
-    }
+def _removed(state: StateTables, *, dry_run: bool) -> int:
+    """Decide and remove; after a conflict both happen again, because an apply may have marked an entity.
+
+    The rows go only while the run that was the last writer before the decision still is.
+    """
+    standing = state.progress()
     marked = {
         row["entity_name"]
-        for row in collected(session.table(known[RESYNC]).select("entity_name").distinct())
+        for row in collected(state.rows(RESYNC, tables.RESYNC_SQL).select("entity_name").distinct())
     }
-    buried = session.table(known[TOMBSTONES])
-    latest = collected(buried.selectExpr(f"max({COMMITTED_AT}) AS latest"))[0]["latest"]
-    newest = max((at for at in (latest, *read.values()) if at is not None), default=None)
-    conditions = [
-        f"entity_name = {text(entity)} AND {COMMITTED_AT} < TIMESTAMP'{at.isoformat()}'"
-        for entity, at in removable(read, marked, newest).items()
-    ]
-    if not conditions:
+    buried = state.set_aside(tables.TOMBSTONES)
+    latest = collected(buried.selectExpr(f"max({tables.COMMITTED_AT}) AS latest"))[0]["latest"]
+    times = (latest, *standing.entities.values())
+    newest = max((at for at in times if at is not None), default=None)
+    over = removable(standing.entities, marked, newest)
+    if not over:
         return 0
-    where = " OR ".join(f"({one})" for one in conditions)
-    number = int(buried.where(where).count())
+    source = local_rows(
+        state.spark,
+        [{"entity_name": entity, "before": at} for entity, at in over.items()],
+        "entity_name string, before timestamp",
+    )
+    is_old = f"t.{tables.COMMITTED_AT} < s.before"
+    number = int(buried.alias("t").join(source.alias("s"), "entity_name").where(is_old).count())
     if number and not dry_run:
-        session.sql(f"DELETE FROM {known[TOMBSTONES]} WHERE {where}").collect()  # noqa: S608
+        statement = partial(
+            state_merges.merge,
+            keys=["entity_name"],
+            when=is_old,
+            within=f"t.event_role = '{tables.TOMBSTONES}' AND {is_old}",
+            removes=True,
+        )
+        gone = source.selectExpr("*", f"true AS {GONE}")
+        state.merge(SET_ASIDE, gone, statement, writer=standing.writer)
     return number

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.spark.changes.event import Change
 from airflow_provider_sfevents.spark.changes.fields import Layout
-from airflow_provider_sfevents.spark.changes.marks import Mark, Reason, cause
-from airflow_provider_sfevents.spark.changes.order import Order
-from airflow_provider_sfevents.spark.changes.record import State
+from airflow_provider_sfevents.spark.changes.order import EventOrder
+from airflow_provider_sfevents.spark.changes.record import RecordState
+from airflow_provider_sfevents.spark.changes.resync_entries import Reason, ResyncEntry, cause
 from airflow_provider_sfevents.spark.schema.field_types import Column, FieldType
 
 if TYPE_CHECKING:
@@ -43,12 +43,12 @@ def second(number: float) -> datetime:
     return datetime(2026, 11, 1, tzinfo=UTC) + timedelta(seconds=number)
 
 
-def order(number: int) -> Order:
-    return Order(1, 1, number)
+def order(number: int) -> EventOrder:
+    return EventOrder(1, 1, number)
 
 
 def change(number: int, change_type: str = "UPDATE", *ids: str, **given: Any) -> Change:
-    """An event of this ordinal, committed as many seconds after the beginning, each in a transaction of its own."""
+    """Make an event of this ordinal, in a transaction of its own."""
     values = {name: given.pop(name) for name in list(given) if name[0].isupper()}
     event: dict[str, Any] = {
         "order": order(number),
@@ -64,9 +64,11 @@ def change(number: int, change_type: str = "UPDATE", *ids: str, **given: Any) ->
     return Change(**(event | given))
 
 
-def state(number: int, *, deleted: bool = False, read: float | None = None, **values: Any) -> State:
+def state(
+    number: int, *, deleted: bool = False, read: float | None = None, **values: Any
+) -> RecordState:
     """A record whose last event is of this ordinal."""
-    return State(
+    return RecordState(
         values=values,
         deleted=deleted,
         order=order(number),
@@ -75,7 +77,7 @@ def state(number: int, *, deleted: bool = False, read: float | None = None, **va
     )
 
 
-def mark(number: int, reason: Reason = "gap") -> Mark:
+def entry(number: int, reason: Reason = "gap") -> ResyncEntry:
     return cause(order(number), second(number), reason)
 
 

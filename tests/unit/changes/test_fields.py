@@ -1,4 +1,4 @@
-"""What an UPDATE does to values."""
+"""Values after an UPDATE."""
 
 from __future__ import annotations
 
@@ -110,7 +110,10 @@ def test_a_parent_changes_before_its_members() -> None:
 def test_a_name_is_text_or_a_person(
     before: Any, given: Any, names: Any, nulls: Any, result: Any
 ) -> None:
-    """Setting the one branch of a string-or-record name clears the other; nulling a member of a text changes nothing."""
+    """Setting the one branch of a string-or-record name clears the other.
+
+    Nulling a member of a text changes nothing.
+    """
     values, _ = updated(
         LAYOUT, {"Name": before}, change(1, Name=given, changed=names, nulled=nulls)
     )

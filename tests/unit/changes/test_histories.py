@@ -1,4 +1,6 @@
-"""Histories of an org, delivered in every way a bus may: what is not marked equals the org, and after a resolve everything does.
+"""Histories of an org, delivered in every way a bus may.
+
+What is not marked equals the org, and after a resolve everything does.
 
 `make histories` does so with seeds of its own, for as long as one likes.
 """
@@ -11,8 +13,8 @@ from typing import Any, get_args
 import pytest
 from hypothesis import HealthCheck, given, note, seed, settings, strategies as st
 
-from airflow_provider_sfevents.spark.changes.marks import Reason
 from airflow_provider_sfevents.spark.changes.record import Done
+from airflow_provider_sfevents.spark.changes.resync_entries import Reason
 from tests.histories.delivery import MOVES, Delivery, Move
 from tests.histories.doubt import Doubt
 from tests.histories.histories import Transaction, told, transactions
@@ -38,7 +40,7 @@ def run(
     exact: bool = True,
     unheard: int = 0,
 ) -> Delivery:
-    """Deliver a history in this way, then all of it, then resolve all of it; look after each step."""
+    """Deliver a history in this way, then the rest, then a snapshot; look after each step."""
     note(REPEATED_BY)
     org = told(history)
     doubt = Doubt(starts_empty=lake.new_entities == "empty")
@@ -65,7 +67,10 @@ def run(
 @QUICK
 @given(transactions(), MOVES)
 def test_what_is_not_marked_equals_the_org(history: list[Transaction], moves: list[Move]) -> None:
-    """Tables that are seeded, with deletions: however batches are cut, repeated, run anew, lost and read."""
+    """Tables that are seeded, with deletions.
+
+    However batches are cut, repeated, run anew, lost and read.
+    """
     run(history, moves, Lake())
 
 
@@ -85,7 +90,10 @@ def test_tables_that_begin_empty_equal_the_org(
 def test_records_that_were_never_heard_of_are_marked_when_they_change(
     history: list[Transaction], moves: list[Move], unheard: int
 ) -> None:
-    """Tables that were taken to be empty and were not: what is in them equals the org all the same, or is marked."""
+    """Tables that were taken to be empty and were not.
+
+    What is in them equals the org all the same, or is marked.
+    """
     run(history, moves, Lake(new_entities="empty"), unheard=unheard)
 
 
@@ -95,7 +103,7 @@ def test_records_that_were_never_heard_of_are_marked_when_they_change(
 def test_reads_in_the_midst_of_changes_come_right(
     history: list[Transaction], moves: list[Move]
 ) -> None:
-    """Where commit times cannot tell whether a read contains a change: when all is told, nothing unmarked is wrong."""
+    """Commit times too close to decide leave no wrong record without a resync entry."""
     run(history, moves, Lake(new_entities="empty"), exact=False)
     run(history, moves, Lake(), exact=False)
 
@@ -127,7 +135,10 @@ def test_many_histories(
 
 
 def test_histories_meet_every_rule() -> None:
-    """The generator does not shrink unnoticed: in some hundred histories every rule has decided about some event."""
+    """The generator does not shrink unnoticed.
+
+    In some hundred histories every rule has decided about some event.
+    """
     met: Counter[str] = Counter()
     reasons: set[str] = set()
 
@@ -144,7 +155,7 @@ def test_histories_meet_every_rule() -> None:
         )
         for move in (*moves, Move("batch", size=99, silent=True)):
             delivery.move(move)
-            reasons.update(reason for mark in lake.resync.values() for reason in mark.reasons)
+            reasons.update(reason for entry in lake.resync.values() for reason in entry.reasons)
         met.update(lake.counts)
 
     collect()

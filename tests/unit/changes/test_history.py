@@ -21,7 +21,10 @@ def spans(found: Versions) -> list[tuple[str, float, float | None]]:
 
 
 def test_intervals_join() -> None:
-    """Each ends where the next begins, and the last is open; the one in the table ends with the first."""
+    """Each ends where the next begins, and the last is open.
+
+    The one in the table ends with the first.
+    """
     found = versions([state(2, Phone="2"), state(5, Phone="5")], second(1))
     assert spans(found) == [("2", 2, 5), ("5", 5, None)]
     assert found.closes == second(2)
@@ -48,7 +51,7 @@ def test_time_does_not_go_back() -> None:
 
 
 def test_a_state_that_was_read_says_so() -> None:
-    """Nobody told when it came about."""
+    """The beginning of a state from a snapshot is the time of the snapshot."""
     read = replace(state(3, read=10, Phone="x"), committed_at=second(10))
     (one,) = versions([read], None).opens
     assert one.was_read

@@ -1,4 +1,4 @@
-"""What the driver decides: entities as a whole, and which events go to which records."""
+"""The plan of a batch: entities as a whole, and the events of each record."""
 
 from __future__ import annotations
 
@@ -9,23 +9,24 @@ import pytest
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark.changes.entity import EntityState, plan_entity
-from airflow_provider_sfevents.spark.changes.marks import cause
 from airflow_provider_sfevents.spark.changes.order import before_batch
 from airflow_provider_sfevents.spark.changes.plan import (
-    BatchPlan,
+    ApplyPlan,
     NewEntities,
+    check_first_batch,
     for_record,
     of_records,
     plan_batch,
     summarised,
 )
+from airflow_provider_sfevents.spark.changes.resync_entries import cause
 from airflow_provider_sfevents.spark.changes.source import Progress, admit
 from airflow_provider_sfevents.spark.changes.transactions import sort
-from tests.unit.changes.building import LAYOUT, A, B, change, mark, order, second
+from tests.unit.changes.building import LAYOUT, A, B, change, entry, order, second
 from tests.unit.changes.test_source import PROGRESS, batch
 
 WELL = EntityState(entity="Account")
-NOBODY = "000000000000000AAA"
+NO_RECORD = "000000000000000AAA"
 
 
 def planned(
@@ -34,7 +35,7 @@ def planned(
     entities: Any = None,
     new: NewEntities = "unseeded",
     **given: Any,
-) -> BatchPlan:
+) -> ApplyPlan:
     came = batch(ended_by="idle_seconds", **given)
     ready = sort([], events, {}, came.ended_by)
     return plan_batch(
@@ -52,15 +53,15 @@ def planned(
     ("event", "reason"),
     [
         (change(1, "GAP_UPDATE", "001*"), "gap"),
-        (change(1, "GAP_CREATE", NOBODY), "gap"),
-        (change(1, "GAP_DELETE", NOBODY), "gap"),
+        (change(1, "GAP_CREATE", NO_RECORD), "gap"),
+        (change(1, "GAP_DELETE", NO_RECORD), "gap"),
         (change(1, "GAP_DELETE", "001*"), "gap"),
-        (change(1, "GAP_OVERFLOW", NOBODY), "overflow"),
+        (change(1, "GAP_OVERFLOW", NO_RECORD), "overflow"),
         (change(1, "GAP_OVERFLOW", A), "overflow"),
         (change(1, "UPDATE", "001*"), "wildcard"),
         (change(1, "DELETE", "001*"), "wildcard"),
         (change(1, "CREATE", "001*", Phone="1"), "wildcard"),
-        (change(1, "UPDATE", NOBODY, Phone="1"), "wildcard"),
+        (change(1, "UPDATE", NO_RECORD, Phone="1"), "wildcard"),
         (change(1, "SNAPSHOT", "001*"), "unknown_type"),
         (change(1, "", "", defect="rubbish"), "undecodable"),
         (change(1, "UPDATE", "001*", nulled=("New__c",)), "undecodable"),
@@ -69,7 +70,7 @@ def planned(
 def test_what_is_about_more_than_its_records_marks_the_entity(event: Any, reason: str) -> None:
     """From its place on; no record has it."""
     plan = planned(event)
-    found = plan.entities["Account"].state.mark
+    found = plan.entities["Account"].state.entry
     assert found is not None
     assert (found.since, found.reasons, found.gap_at) == (order(1), (reason,), second(1))
     assert list(of_records([event], plan.progress)) == []
@@ -80,21 +81,21 @@ def test_a_change_of_a_prefix_goes_to_every_record_of_it() -> None:
     """Fields are named, so nothing is marked."""
     wide = change(1, "UPDATE", "001*", nulled=("Phone",))
     plan = planned(wide).entities["Account"]
-    assert (plan.state.mark, plan.prefix_updates) == (None, (wide,))
+    assert (plan.state.entry, plan.prefix_updates) == (None, (wide,))
     assert for_record(A, plan.prefix_updates) == [wide]
     assert for_record("003000000000001AAA", plan.prefix_updates) == []
 
 
 def test_a_change_of_a_prefix_is_kept_while_the_entity_is_marked() -> None:
-    """Before the mark's place it is applied."""
+    """Before the entry's place it is applied."""
     early, late = (change(at, "UPDATE", "001*", nulled=("Phone",)) for at in (1, 3))
-    events = [late, change(2, "GAP_OVERFLOW", NOBODY), early]
+    events = [late, change(2, "GAP_OVERFLOW", NO_RECORD), early]
     plan = plan_entity(replace(WELL, read_at=second(0)), None, events, LAYOUT)
     assert (plan.prefix_updates, plan.kept) == ((early,), (late,))
 
 
 def test_a_change_of_a_prefix_is_kept_until_the_entity_has_been_read() -> None:
-    """A read that began before may bring records that nobody has told of, with the field still set."""
+    """A snapshot that began before may bring unknown records with the field still set."""
     wide = change(1, "UPDATE", "001*", nulled=("Phone",))
     unread = plan_entity(WELL, None, [wide], LAYOUT)
     assert (unread.prefix_updates, unread.kept) == ((wide,), (wide,))
@@ -103,14 +104,14 @@ def test_a_change_of_a_prefix_is_kept_until_the_entity_has_been_read() -> None:
 
 
 def test_records_and_wildcards_of_one_event_part() -> None:
-    """The records are gone to one by one, in 18 characters and each once; the entity has the rest."""
+    """Each record gets an event once, by its id of 18 characters; the entity gets the rest."""
     event = change(1, "GAP_UPDATE", A[:15], A, B, "001*")
     plan = planned(event)
     assert [(entity, one) for entity, one, _ in of_records([event], plan.progress)] == [
         ("Account", A),
         ("Account", B),
     ]
-    assert plan.entities["Account"].state.mark == mark(1).with_cause(
+    assert plan.entities["Account"].state.entry == entry(1).with_cause(
         cause(order(1), second(1), "gap", "GAP_UPDATE of 001*")
     )
 
@@ -119,9 +120,13 @@ def test_an_overflow_marks_from_its_transactions_end() -> None:
     """Its transaction's normal events are applied."""
     events = [
         change(at, kind, *ids, transaction_key="t", sequence_number=at)
-        for at, kind, ids in ((1, "UPDATE", [A]), (2, "GAP_OVERFLOW", [NOBODY]), (3, "UPDATE", [B]))
+        for at, kind, ids in (
+            (1, "UPDATE", [A]),
+            (2, "GAP_OVERFLOW", [NO_RECORD]),
+            (3, "UPDATE", [B]),
+        )
     ]
-    found = planned(*events).entities["Account"].state.mark
+    found = planned(*events).entities["Account"].state.entry
     assert found is not None
     assert found.since == order(3)
 
@@ -129,7 +134,7 @@ def test_an_overflow_marks_from_its_transactions_end() -> None:
 def test_a_full_read_answers_what_was_committed_before_it() -> None:
     """An overflow that the read surely contains marks nothing."""
     read = replace(WELL, read_at=second(10))
-    plan = plan_entity(read, None, [change(9, "GAP_OVERFLOW", NOBODY)], LAYOUT)
+    plan = plan_entity(read, None, [change(9, "GAP_OVERFLOW", NO_RECORD)], LAYOUT)
     assert plan.state == read
 
 
@@ -138,28 +143,28 @@ def test_a_loss_marks_entities_that_the_batch_has_nothing_of() -> None:
     both = {"Account": WELL, "Contact": EntityState(entity="Contact")}
     plan = planned(change(1), entities=both, losses=("expired",))
     for one in plan.entities.values():
-        assert one.state.mark is not None
-        assert (one.state.mark.since, one.state.mark.reasons) == (before_batch(2, 4), ("loss",))
+        assert one.state.entry is not None
+        assert (one.state.entry.since, one.state.entry.reasons) == (before_batch(2, 4), ("loss",))
     assert not plan.progress.is_whole
 
 
 def test_an_event_that_tells_nothing_marks_all_entities() -> None:
-    """Nobody knows whose it was."""
+    """An event without an entity may be of any entity."""
     both = {"Account": WELL, "Contact": EntityState(entity="Contact")}
     plan = planned(change(1, "", entity="", transaction_key="", defect="rubbish"), entities=both)
-    assert [one.state.mark is not None for one in plan.entities.values()] == [True, True]
+    assert [one.state.entry is not None for one in plan.entities.values()] == [True, True]
     assert (plan.progress.is_whole, plan.progress.heard_since) == (False, second(1))
 
 
 def test_a_new_entity_waits_to_be_filled() -> None:
     """Unless it is said to be empty before its first event, and nothing was lost."""
     first: Any = {"progress": None, "entities": {}, "sequence": 1}
-    found = planned(change(1), **first).entities["Account"].state.mark
+    found = planned(change(1), **first).entities["Account"].state.entry
     assert found is not None
     assert (found.reasons, found.gap_at) == (("unseeded",), second(1))
-    assert planned(change(1), new="empty", **first).entities["Account"].state.mark is None
+    assert planned(change(1), new="empty", **first).entities["Account"].state.entry is None
     lost = planned(change(1), new="empty", losses=("expired",), **first)
-    assert lost.entities["Account"].state.mark is not None
+    assert lost.entities["Account"].state.entry is not None
 
 
 @pytest.mark.parametrize(
@@ -171,15 +176,16 @@ def test_an_entity_that_is_told_of_later_is_empty_unless_something_was_lost(
     """A loss of an earlier batch may have held the entity's first events."""
     before = replace(PROGRESS, is_whole=is_whole)
     found = planned(change(1), progress=before, entities={}, new="empty").entities["Account"]
-    assert (found.state.mark and found.state.mark.reasons) == reasons
+    assert (found.state.entry and found.state.entry.reasons) == reasons
 
 
 @pytest.mark.parametrize("sequence", [2, 4])
 def test_a_table_that_begins_later_is_not_empty(sequence: int) -> None:
-    """Batches came before the first that is applied."""
-    given: Any = {"progress": None, "entities": {}, "new": "empty", "sequence": sequence}
+    """A table that begins with a later batch than the first is refused as empty."""
+    check_first_batch(None, batch(sequence=sequence), "unseeded")
+    check_first_batch(PROGRESS, batch(sequence=sequence), "empty")
     with pytest.raises(ConfigurationError, match="events came before it"):
-        planned(change(1), **given)
+        check_first_batch(None, batch(sequence=sequence), "empty")
 
 
 def test_an_empty_batch_moves_on() -> None:

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_sfevents.spark.changes.record import Known, Outcome, State, fold
-from tests.unit.changes.building import LAYOUT, A, B, change, mark, order, second, state, there
+from airflow_provider_sfevents.spark.changes.record import Known, Outcome, RecordState, fold
+from tests.unit.changes.building import LAYOUT, A, B, change, entry, order, second, state, there
 
 
-def folded(*events: Any, known: Known | None = None, **state_and_marks: Any) -> Outcome:
-    return fold(A, known or Known(**state_and_marks), events, LAYOUT)
+def folded(*events: Any, known: Known | None = None, **state_and_entries: Any) -> Outcome:
+    return fold(A, known or Known(**state_and_entries), events, LAYOUT)
 
 
 def row(outcome: Outcome) -> dict[str, Any] | None:
-    """What a reader sees of the record."""
+    """Return the record as a reader sees it."""
     found = outcome.state
     return None if found is None or found.deleted else there(found.values)
 
@@ -31,33 +31,33 @@ def test_a_whole_record_replaces_the_row(change_type: str) -> None:
 
 
 def test_events_apply_in_their_order_not_in_the_order_given() -> None:
-    """What counts is the place in the batch."""
+    """The place in the batch decides the order."""
     events = [change(3, Industry="c"), change(1, "CREATE", Industry="a"), change(2, Industry="b")]
     assert row(folded(*events)) == {"Industry": "c"}
 
 
 def test_an_event_at_or_before_the_last_one_changes_nothing() -> None:
-    """An old batch that is applied again resurrects nothing, neither a value nor a deleted record."""
+    """An old batch that is applied again brings back neither a value nor a deleted record."""
     gone = state(5, deleted=True)
     after = folded(change(4, "CREATE"), change(5, "UNDELETE"), change(3, "GAP_UPDATE"), state=gone)
-    assert (after.state, after.mark, after.counts) == (gone, None, {"old": 3})
+    assert (after.state, after.entry, after.counts) == (gone, None, {"old": 3})
 
 
 def test_an_update_without_a_record_writes_nothing_and_marks() -> None:
     """`no_base`; what comes after waits for the record to be resolved, a CREATE too."""
     after = folded(change(1, Industry="x"), change(2, Industry="y"), change(3, "CREATE"))
     assert after.state is None
-    assert after.mark is not None
-    assert after.mark.reasons == ("no_base",)
+    assert after.entry is not None
+    assert after.entry.reasons == ("no_base",)
     assert [one.order for one in after.kept] == [order(2), order(3)]
 
 
 def test_an_update_of_a_deleted_record_marks_it() -> None:
-    """It stays deleted: nobody told that it came back."""
+    """A deleted record stays deleted without an event that brings it back."""
     after = folded(change(2, Industry="x"), state=state(1, deleted=True))
     assert row(after) is None
-    assert after.mark is not None
-    assert after.mark.reasons == ("no_base",)
+    assert after.entry is not None
+    assert after.entry.reasons == ("no_base",)
 
 
 def test_deleted_and_undeleted_in_one_transaction() -> None:
@@ -75,50 +75,55 @@ def test_a_gap_marks_and_keeps_what_follows(change_type: str) -> None:
     before = state(1, Phone="1")
     after = folded(change(2, change_type), change(3, "CREATE", Phone="3"), state=before)
     assert after.state == before
-    assert after.mark == mark(2)
+    assert after.entry == entry(2)
     assert [one.order for one in after.kept] == [order(3)]
 
 
 @pytest.mark.parametrize("change_type", ["DELETE", "GAP_DELETE"])
 def test_a_deletion_settles_a_marked_record(change_type: str) -> None:
-    """No mark is left, and nothing that was kept before; what was kept earlier may be dropped."""
+    """No entry is left, and nothing that was kept before; what was kept earlier may be dropped."""
     after = folded(
         change(3, Phone="3"),
         change(4, change_type),
         change(5, "UNDELETE", Phone="5"),
         state=state(1, Phone="1"),
-        mark=mark(2),
+        entry=entry(2),
     )
     assert row(after) == {"Phone": "5"}
-    assert (after.mark, after.kept, after.settled) == (None, (), order(4))
+    assert (after.entry, after.kept, after.settled) == (None, (), order(4))
 
 
 def test_a_deletion_of_an_unknown_record_leaves_a_tombstone() -> None:
     """So that what comes late of it finds its order."""
     after = folded(change(4, "DELETE"))
-    assert after.state == State(values={}, deleted=True, order=order(4), committed_at=second(4))
+    assert after.state == RecordState(
+        values={}, deleted=True, order=order(4), committed_at=second(4)
+    )
 
 
 def test_under_a_marked_entity_only_deletions_apply() -> None:
     """The record is deleted at once; that it came back waits for the entity."""
-    known = Known(state=state(1, Phone="1"), entity_mark=mark(2, "overflow"))
+    known = Known(state=state(1, Phone="1"), entity_entry=entry(2, "overflow"))
     after = folded(change(3, Phone="3"), change(4, "DELETE"), change(5, "UNDELETE"), known=known)
     assert row(after) is None
     assert [one.order for one in after.kept] == [order(5)]
-    assert after.mark is None
+    assert after.entry is None
 
 
-def test_a_mark_that_begins_later_holds_nothing_back() -> None:
-    """A job that died had marked the record; what came before the mark is applied when it runs anew."""
-    after = folded(change(2, Phone="2"), change(4, Phone="4"), state=state(1), mark=mark(3))
+def test_an_entry_that_begins_later_holds_nothing_back() -> None:
+    """A job that died had marked the record.
+
+    What came before the entry is applied when it runs anew.
+    """
+    after = folded(change(2, Phone="2"), change(4, Phone="4"), state=state(1), entry=entry(3))
     assert row(after) == {"Phone": "2"}
     assert [one.order for one in after.kept] == [order(4)]
 
 
-def test_a_deletion_leaves_a_mark_that_begins_later() -> None:
-    """The mark is about an event that the job, run anew, has yet to come to."""
-    after = folded(change(2, "DELETE"), state=state(1), mark=mark(3))
-    assert after.mark == mark(3)
+def test_a_deletion_leaves_an_entry_that_begins_later() -> None:
+    """The entry is about an event that the job, run anew, has yet to come to."""
+    after = folded(change(2, "DELETE"), state=state(1), entry=entry(3))
+    assert after.entry == entry(3)
 
 
 def test_an_update_of_a_prefix_is_an_update_of_the_record_that_is_there() -> None:
@@ -128,7 +133,7 @@ def test_an_update_of_a_prefix_is_an_update_of_the_record_that_is_there() -> Non
     address = {"Street": None, "City": "Bath"}
     before = state(1, Phone="1", Industry="x", Address=address)
     after = folded(wide, state=before)
-    assert (row(after), after.mark, after.counts) == ({"Industry": "y"}, None, {"applied": 1})
+    assert (row(after), after.entry, after.counts) == ({"Industry": "y"}, None, {"applied": 1})
 
 
 def test_an_update_of_a_prefix_applies_at_its_place() -> None:
@@ -141,27 +146,30 @@ def test_an_update_of_a_prefix_applies_at_its_place() -> None:
 
 
 @pytest.mark.parametrize("before", [None, state(1, deleted=True, Phone="1")])
-def test_a_change_of_a_prefix_passes_over_what_is_not_there(before: State | None) -> None:
+def test_a_change_of_a_prefix_passes_over_what_is_not_there(before: RecordState | None) -> None:
     """It marks nothing and makes nothing."""
     after = folded(change(3, "UPDATE", "001*", nulled=("Phone",)), state=before)
-    assert (after.state, after.mark, after.counts) == (before, None, {"absent": 1})
+    assert (after.state, after.entry, after.counts) == (before, None, {"absent": 1})
 
 
 def test_a_change_of_a_prefix_is_kept_for_a_marked_record() -> None:
     """As the wildcard that it is: where it later finds no record, it does nothing."""
     wide = change(3, "UPDATE", "001*", nulled=("Phone",))
-    assert folded(wide, state=state(1), mark=mark(2)).kept == (wide,)
+    assert folded(wide, state=state(1), entry=entry(2)).kept == (wide,)
 
 
 def test_late_is_marked_and_not_applied() -> None:
-    """After reading began again, an event that is older than its record counts for nothing; a deletion neither."""
+    """After reading began again, an event that is older than its record counts for nothing.
+
+    A deletion neither.
+    """
     before = state(1, Phone="1")
     for late in (change(3, Phone="3"), change(3, "DELETE"), change(3, "CREATE")):
         after = folded(replace(late, suspect=True, committed_at=second(0)), state=before)
         assert after.state == before
-        assert after.mark is not None
-        assert after.mark.reasons == ("late",)
-        assert after.mark.gap_at == second(1)
+        assert after.entry is not None
+        assert after.entry.reasons == ("late",)
+        assert after.entry.gap_at == second(1)
 
 
 def test_an_event_of_the_same_second_is_not_late() -> None:
@@ -182,14 +190,17 @@ def test_without_a_break_an_older_commit_time_applies() -> None:
 def test_a_marked_record_keeps_a_late_event() -> None:
     """It is decided when the record is resolved."""
     event = replace(change(3, Phone="3"), suspect=True, committed_at=second(0))
-    assert folded(event, state=state(1), mark=mark(2)).kept == (event,)
+    assert folded(event, state=state(1), entry=entry(2)).kept == (event,)
 
 
 def test_what_a_read_surely_contains_changes_nothing() -> None:
-    """Not even a gap: the read was after it. What was committed within the second before it may not be in it."""
+    """Not even a gap.
+
+    The read was after it. What was committed within the second before it may not be in it.
+    """
     before = state(1, read=10, Phone="10")
     after = folded(change(8, "GAP_UPDATE"), change(9, Phone="9"), state=before)
-    assert (after.state, after.mark, after.counts) == (before, None, {"contained": 2})
+    assert (after.state, after.entry, after.counts) == (before, None, {"contained": 2})
     event = replace(change(9, Phone="9"), committed_at=second(9.5))
     assert row(folded(event, state=before)) == {"Phone": "9"}
 
@@ -217,8 +228,8 @@ def test_what_cannot_be_understood_is_quarantined_and_marks(event: Any, reason: 
     before = state(1, Phone="1")
     after = folded(event, change(3, Phone="3"), state=before)
     assert after.state == before
-    assert after.mark is not None
-    assert after.mark.reasons == (reason,)
+    assert after.entry is not None
+    assert after.entry.reasons == (reason,)
     assert [one for one, _ in after.quarantined] == [event]
     assert len(after.kept) == 1
 
@@ -228,31 +239,38 @@ def test_a_diff_that_cannot_be_applied_leaves_its_field() -> None:
     event = change(2, Phone="2", Description="--- \n+++ x", diffs=("Description",))
     after = folded(event, change(3, Phone="3"), state=state(1, Description="long"))
     assert row(after) == {"Phone": "2", "Description": "long"}
-    assert after.mark is not None
-    assert after.mark.reasons == ("diff",)
-    assert after.mark.detail.startswith("Description: ")
+    assert after.entry is not None
+    assert after.entry.reasons == ("diff",)
+    assert after.entry.detail.startswith("Description: ")
     assert len(after.kept) == 1
 
 
 def test_causes_add_up() -> None:
-    """A mark has its first cause's place, and its latest cause's time and place: a read must be after that."""
+    """An entry has its first cause's place, and its latest cause's time and place.
+
+    A read must be after that.
+    """
     after = folded(change(2, "GAP_UPDATE"), change(5, "SNAPSHOT"), state=state(1))
-    assert after.mark is not None
-    assert (after.mark.since, after.mark.last, after.mark.gap_at) == (order(2), order(5), second(5))
-    assert after.mark.reasons == ("gap", "unknown_type")
+    assert after.entry is not None
+    assert (after.entry.since, after.entry.last, after.entry.gap_at) == (
+        order(2),
+        order(5),
+        second(5),
+    )
+    assert after.entry.reasons == ("gap", "unknown_type")
 
 
 def test_folding_again_changes_nothing() -> None:
     """A job that is run again after its rows were written decides the same."""
     events = [change(2, Phone="2"), change(3, "GAP_UPDATE"), change(4, Phone="4")]
     once = folded(*events, state=state(1))
-    again = folded(*events, state=once.state, mark=once.mark)
-    assert (again.state, again.mark, again.kept) == (once.state, once.mark, once.kept)
+    again = folded(*events, state=once.state, entry=once.entry)
+    assert (again.state, again.entry, again.kept) == (once.state, once.entry, once.kept)
 
 
 def test_kept_events_are_about_their_record_alone() -> None:
     """Of an event of several records each keeps its own."""
-    after = folded(change(3, "UPDATE", A, B, Phone="3"), state=state(1), mark=mark(2))
+    after = folded(change(3, "UPDATE", A, B, Phone="3"), state=state(1), entry=entry(2))
     assert [one.record_ids for one in after.kept] == [(A,)]
 
 

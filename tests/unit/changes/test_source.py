@@ -1,4 +1,4 @@
-"""What feeds a table, and which batch may come next."""
+"""Sources of tables, and the admission of batches."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from airflow_provider_sfevents.exceptions import (
     StagingError,
 )
 from airflow_provider_sfevents.spark.changes import progress_text
-from airflow_provider_sfevents.spark.changes.order import ORIGIN, Order, before_batch
+from airflow_provider_sfevents.spark.changes.order import ORIGIN, EventOrder, before_batch
 from airflow_provider_sfevents.spark.changes.source import (
     Admission,
-    Batch,
     Break,
+    ChangeBatch,
+    ChangeSource,
     Progress,
-    Source,
     admit,
     advanced,
     check_deletions,
@@ -28,7 +28,7 @@ from airflow_provider_sfevents.spark.changes.source import (
 )
 from tests.unit.changes.building import second
 
-SOURCE = Source(org_id="00D000000000001EAA", consumer="lake", topic="/data/ChangeEvents")
+SOURCE = ChangeSource(org_id="00D000000000001EAA", consumer="lake", topic="/data/ChangeEvents")
 PROGRESS = Progress(
     source=SOURCE,
     generation=2,
@@ -41,7 +41,7 @@ PROGRESS = Progress(
 )
 
 
-def batch(epoch: str = "b", sequence: int = 4, **given: Any) -> Batch:
+def batch(epoch: str = "b", sequence: int = 4, **given: Any) -> ChangeBatch:
     settled: dict[str, Any] = {
         "source": SOURCE,
         "start": "0c",
@@ -49,18 +49,21 @@ def batch(epoch: str = "b", sequence: int = 4, **given: Any) -> Batch:
         "ended_by": "max_events",
         "opened_at": second(200),
     }
-    return Batch(epoch=epoch, sequence=sequence, **(settled | given))
+    return ChangeBatch(epoch=epoch, sequence=sequence, **(settled | given))
 
 
 def test_orders_compare_by_epoch_batch_and_place() -> None:
-    """A new epoch's first event comes after all of the epoch before; the place before a batch is between two batches."""
+    """A new epoch's first event comes after all of the epoch before.
+
+    The place before a batch is between two batches.
+    """
     places = [
         ORIGIN,
-        Order(1, 1, 0),
-        Order(1, 9, 5),
+        EventOrder(1, 1, 0),
+        EventOrder(1, 9, 5),
         before_batch(2, 1),
-        Order(2, 1, 0),
-        Order(2, 1, 10),
+        EventOrder(2, 1, 0),
+        EventOrder(2, 1, 10),
     ]
     backwards = places[::-1]
     assert sorted(backwards) == places
@@ -79,8 +82,8 @@ def test_orders_compare_by_epoch_batch_and_place() -> None:
         (batch("a", 1), Admission(kind="again", generation=0)),
     ],
 )
-def test_batches_come_in_sequence(given: Batch, admission: Admission) -> None:
-    """The next one, the first of a new epoch, or one that was applied before, which changes nothing."""
+def test_batches_come_in_sequence(given: ChangeBatch, admission: Admission) -> None:
+    """The next batch, the first of a new epoch, and an applied one are admitted."""
     assert admit(PROGRESS, given) == admission
 
 
@@ -95,42 +98,42 @@ def test_batches_come_in_sequence(given: Batch, admission: Admission) -> None:
         (batch(source=replace(SOURCE, org_id="00D000000000002EAA")), "00D000000000002EAA"),
     ],
 )
-def test_holes_and_other_sources_are_refused(given: Batch, says: str) -> None:
+def test_holes_and_other_sources_are_refused(given: ChangeBatch, says: str) -> None:
     """With what to do about it."""
     with pytest.raises(PositionConflictError, match=says):
         admit(PROGRESS, given)
 
 
 def test_tables_may_begin_with_any_batch() -> None:
-    """What came before it is in no table, which seeding makes up for."""
+    """A first batch is admitted whatever its number, because seeding brings earlier changes."""
     assert admit(None, batch("x", 40)) == Admission(kind="next", generation=1)
 
 
 def test_a_loss_window_marks_all_entities() -> None:
-    """From before the batch's first event, until the first event that came after it, or the batch itself where it is empty."""
+    """All entities get an entry that begins before the batch's first event."""
     given = batch(losses=("expired",), start="latest")
     opened = opening(PROGRESS, given, admit(PROGRESS, given), (second(150), False))
-    assert opened.mark is not None
-    assert (opened.mark.since, opened.mark.gap_at) == (before_batch(2, 4), second(150))
-    assert (opened.mark.reasons, opened.mark.detail) == (("loss",), "expired")
+    assert opened.entry is not None
+    assert (opened.entry.since, opened.entry.gap_at) == (before_batch(2, 4), second(150))
+    assert (opened.entry.reasons, opened.entry.detail) == (("loss",), "expired")
     assert opened.last_break == Break(order=before_batch(2, 4), high_water=second(100))
     empty = opening(PROGRESS, given, admit(PROGRESS, given), None)
-    assert empty.mark is not None
-    assert empty.mark.gap_at == second(200)
+    assert empty.entry is not None
+    assert empty.entry.gap_at == second(200)
 
 
 def test_a_loss_window_counts_even_where_events_come_again() -> None:
     """The bus said that events are gone; that it delivers older ones proves nothing."""
     given = batch(losses=("expired",), start="earliest")
     opened = opening(PROGRESS, given, admit(PROGRESS, given), (second(50), True))
-    assert opened.mark is not None
+    assert opened.entry is not None
 
 
 def test_a_start_that_overlaps_has_lost_nothing() -> None:
-    """The first event was seen before, so reading began at or before the place where it had stopped."""
+    """A first event that was seen before proves that nothing is missing."""
     given = batch("c", 1, start="earliest")
     opened = opening(PROGRESS, given, admit(PROGRESS, given), (second(50), True))
-    assert opened.mark is None
+    assert opened.entry is None
     assert opened.last_break == Break(order=before_batch(3, 1), high_water=second(100))
 
 
@@ -138,26 +141,26 @@ def test_a_start_that_does_not_join_is_a_loss_until_proved_otherwise() -> None:
     """By the first event that comes, in a later batch if need be."""
     given = batch("c", 1, start="0f")
     opened = opening(PROGRESS, given, admit(PROGRESS, given), (second(150), False))
-    assert opened.mark is not None
-    assert opened.mark.reasons == ("unjoined",)
+    assert opened.entry is not None
+    assert opened.entry.reasons == ("unjoined",)
     admission = admit(PROGRESS, given)
     silent = opening(PROGRESS, given, admission, None)
-    assert (silent.mark, silent.unproven) == (None, True)
+    assert (silent.entry, silent.unproven) == (None, True)
     after = advanced(PROGRESS, given, admission, silent, first_at=None, high_water=None)
     following = batch("c", 2, start="0d", end="0e")
     told = opening(after, following, admit(after, following), (second(300), False))
-    assert told.mark is not None
-    assert (told.mark.since, told.unproven) == (before_batch(3, 2), False)
-    assert opening(after, following, admit(after, following), (second(90), True)).mark is None
+    assert told.entry is not None
+    assert (told.entry.since, told.unproven) == (before_batch(3, 2), False)
+    assert opening(after, following, admit(after, following), (second(90), True)).entry is None
 
 
 def test_suspect_is_what_came_after_a_break_and_is_no_newer_than_before_it() -> None:
     """Not what came earlier, nor what the reading has caught up with."""
     broken = Break(order=before_batch(2, 1), high_water=second(100))
-    assert is_suspect(broken, Order(2, 1, 0), second(100))
-    assert not is_suspect(broken, Order(2, 1, 0), second(101))
-    assert not is_suspect(broken, Order(1, 9, 0), second(50))
-    assert not is_suspect(None, Order(2, 1, 0), second(50))
+    assert is_suspect(broken, EventOrder(2, 1, 0), second(100))
+    assert not is_suspect(broken, EventOrder(2, 1, 0), second(101))
+    assert not is_suspect(broken, EventOrder(1, 9, 0), second(50))
+    assert not is_suspect(None, EventOrder(2, 1, 0), second(50))
 
 
 def test_progress_moves_with_the_batch() -> None:
@@ -173,7 +176,7 @@ def test_progress_moves_with_the_batch() -> None:
 
 
 def test_after_a_loss_nothing_older_than_the_next_event_is_believed() -> None:
-    """An entity that nobody has told of yet has no mark that could say so."""
+    """An entity that is not known yet has no resync entry that could say so."""
     given = replace(batch("b", 4, start="latest", end="10"), losses=("the replay id has expired",))
     admission = admit(PROGRESS, given)
     opened = opening(PROGRESS, given, admission, (second(150), False))
@@ -205,7 +208,7 @@ def test_progress_survives_being_written() -> None:
 
 
 def test_rows_are_not_taken_away_where_others_are_flagged() -> None:
-    """What becomes of deleted rows is settled by the first batch; a job told otherwise is refused, and both are named."""
+    """A job with other `deletions` than the first batch is refused, and the error names both."""
     check_deletions(None, "flag")
     check_deletions(PROGRESS, "delete")
     flagging = progress_text.from_text(progress_text.to_text(replace(PROGRESS, deletions="flag")))

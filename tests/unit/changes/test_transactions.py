@@ -46,13 +46,19 @@ def orders(ready: Ready) -> tuple[list[int], list[int], list[int]]:
 def test_the_last_transaction_waits_unless_silence_ended_the_batch(
     keys: str, ended_by: str, held_from: int | None
 ) -> None:
-    """From the last change of the key on; an event without a key (a blank here) ends no transaction."""
+    """From the last change of the key on.
+
+    An event without a key (a blank here) ends no transaction.
+    """
     given = [(order(at), key.strip()) for at, key in enumerate(keys)]
     assert cut(given, ended_by) == (None if held_from is None else order(held_from))
 
 
 def test_what_was_held_comes_first_and_goes_with_its_rest() -> None:
-    """Until another key comes, or a silent batch, which may be empty; an empty one that a bound ended changes nothing."""
+    """Until another key comes, or a silent batch, which may be empty.
+
+    An empty one that a bound ended changes nothing.
+    """
     held = [told(1, "a"), told(2, "a")]
     assert orders(sort(held, [told(3, "a"), told(4, "b")], {}, "max_events")) == (
         [1, 2, 3],
@@ -97,19 +103,22 @@ def test_a_repeat_of_an_old_transaction_ends_no_new_one() -> None:
     ],
 )
 def test_identity_is_all_five(other: Any) -> None:
-    """Entity, transaction, number, change type and records: events that differ in one of them are two."""
+    """Entity, transaction, number, change type and records.
+
+    Events that differ in one of them are two.
+    """
     one = change(1, "UPDATE", A, transaction_key="t", sequence_number=1)
     assert orders(sort([], [one, other], {}, "idle_seconds")) == ([1, 2], [], [])
 
 
 def test_events_without_a_transaction_are_never_repeats() -> None:
-    """What could not be read has no identity."""
+    """An event that could not be read has no identity."""
     events = [change(at, "", transaction_key="", defect="rubbish") for at in (1, 2)]
     assert orders(sort([], events, {}, "max_events")) == ([1, 2], [], [])
 
 
 def test_an_overflow_counts_after_all_of_its_transaction() -> None:
-    """The events that were sent in full are applied first, wherever the overflow stands among them."""
+    """Events that were sent in full are applied before the overflow of their transaction."""
     events = [told(1, "a"), told(2, "a", kind="GAP_OVERFLOW"), told(3, "a"), told(4, "b")]
     assert [one.order for one in settle_overflows(events)] == [
         order(1),

@@ -1,4 +1,7 @@
-"""Full records from the org into the tables: marks answered, kept events applied, new tables filled. The rules are `changes.resolve`."""
+"""Full records from the org into the tables.
+
+Resync entries answered, kept events applied, new tables filled. The rules are `changes.resolve`.
+"""
 
 from __future__ import annotations
 
@@ -8,29 +11,32 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.spark.changes import resolve as rules, serial, tables
+from airflow_provider_sfevents.spark.changes import serial, snapshot_rules as rules, tables
 from airflow_provider_sfevents.spark.changes.ids import long_id
-from airflow_provider_sfevents.spark.changes.marks import WHOLE_ENTITY
+from airflow_provider_sfevents.spark.changes.resync_entries import WHOLE_ENTITY
 from airflow_provider_sfevents.spark.changes.source import check_deletions
 from airflow_provider_sfevents.spark.current_state import state_tables
 from airflow_provider_sfevents.spark.current_state.apply_events import (
+    entries_left,
     layout_of,
-    marks_left,
     recorded_layout,
 )
 from airflow_provider_sfevents.spark.current_state.apply_run import begun
 from airflow_provider_sfevents.spark.current_state.event_intake import Touched
 from airflow_provider_sfevents.spark.current_state.event_rows import entity_of
-from airflow_provider_sfevents.spark.current_state.fold_outcomes import Found, counted
 from airflow_provider_sfevents.spark.current_state.fold_records import (
     Folding,
+    folded_snapshot,
     outcome_sql,
-    resolved,
 )
 from airflow_provider_sfevents.spark.current_state.frames import acted, collected, local_rows
 from airflow_provider_sfevents.spark.current_state.known_records import known
 from airflow_provider_sfevents.spark.current_state.snapshot.full_records import ID, filling
-from airflow_provider_sfevents.spark.current_state.state_commits import Commits
+from airflow_provider_sfevents.spark.current_state.state_commits import (
+    Commits,
+    EntityOutcomes,
+    count_outcomes,
+)
 from airflow_provider_sfevents.spark.current_state.state_rows import fields_sql
 from airflow_provider_sfevents.spark.current_state.state_tables import open_state, progress_of
 from airflow_provider_sfevents.spark.schema.decimals import read_decimals, with_decimals
@@ -46,7 +52,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sfevents.spark.changes.event import Change
     from airflow_provider_sfevents.spark.changes.fields import Layout
-    from airflow_provider_sfevents.spark.current_state.apply_run import Run
+    from airflow_provider_sfevents.spark.current_state.apply_run import ApplyRun
     from airflow_provider_sfevents.spark.current_state.current_state_options import Deletions
     from airflow_provider_sfevents.spark.schema.evolution import Evolution
     from airflow_provider_sfevents.spark.tables.table_options import RowChanges
@@ -58,7 +64,7 @@ _READ = "read"
 """Stands for the id of the schema that a read was given with."""
 
 
-def resolve(
+def apply_snapshot(
     spark: SparkSession,
     current_state: str,
     table_format: str,
@@ -79,7 +85,8 @@ def resolve(
     """Make records equal what was read of the org; seeding a new table is the same.
 
     :param entity: API name of the object.
-    :param records: full records, fields by their API names as REST or Bulk give them; values may all be text.
+    :param records: full records, fields by their API names as REST or Bulk give them; values may
+        all be text.
     :param deleted_ids: records that were asked for and are not there.
     :param read_at: when the read *began*, by the org's clock; aware.
     :param whole: the read is of all records: what it does not bring is deleted.
@@ -88,38 +95,31 @@ def resolve(
         and where a field has changed its kind, to tell which of its columns the read fills.
         `decimals`, as of the apply, go with it.
     :param lacking: fields that the table has, and the read knowingly has not: null from now on.
-    :returns: how many records were `replaced`, `deleted`, left as they are since they are `newer` than the read, or `refused` since their marks
-        are; and how many marks are left.
+    :returns: how many records were `replaced`, `deleted`, left as they are since they are `newer`
+        than the read, or `refused` since their entries are; and how many entries are left.
     :raises ConfigurationError: the read cannot be used; nothing has been changed.
     """
     if read_at.tzinfo is None:
         raise ConfigurationError(
-            f"read_at={read_at.isoformat()} has no time zone. Give the `Date` header of an answer that came before the read, with its zone."
+            f"read_at={read_at.isoformat()} has no time zone. Give the `Date` header, with its "
+            "zone, of a response from before the read."
         )
     state = open_state(spark, current_state, table_format, landing_folder, row_changes=row_changes)
     with begun(state, deletions=deletions, history=history) as run:
         check_deletions(progress_of(run.progress), deletions)
-        layout = recorded_layout(run, entity)
-        filled: frozenset[str] = frozenset()
-        if event_schema:
-            evolution = _evolution(run, entity, event_schema, decimals or {})
-            filled = frozenset(evolution.filled[_READ])
-            if not layout.columns:
-                run.state.types.keep({entity: evolution})
-                layout = layout_of(evolution.after.columns)
-        if not layout.columns:
-            raise ConfigurationError(
-                f"No event of {entity} has been applied yet, so that the types of its columns are not known. Give the schema of its change events "
-                "(--event-schema, as GetSchema returns it), or wait for the first event."
-            )
+        layout, filled = _columns(run, entity, event_schema, decimals or {})
         rows = read_rows(run, entity, records, layout, lacking, filled)
-        counts = resolve_rows(run, entity, rows, deleted_ids, read_at, layout, whole=whole)
-    logger.info("%s resolved: %s.", entity, ", ".join(f"{n} {name}" for name, n in counts.items()))
+        counts = apply_snapshot_rows(run, entity, rows, deleted_ids, read_at, layout, whole=whole)
+    logger.info(
+        "Entity snapshot of %s applied: %s.",
+        entity,
+        ", ".join(f"{n} {name}" for name, n in counts.items()),
+    )
     return counts
 
 
-def resolve_rows(
-    run: Run,
+def apply_snapshot_rows(
+    run: ApplyRun,
     entity: str,
     rows: DataFrame,
     deleted_ids: Iterable[str],
@@ -136,14 +136,14 @@ def resolve_rows(
     state = run.state
     if run.progress:
         run.take()
-    marks = state.marks()
-    known_state = state.entity_states(marks).get(entity)
+    entries = state.entries()
+    known_state = state_tables.entity_states(run.entities, entries).get(entity)
     lifted = rules.lift(known_state, progress_of(run.progress), read_at, entity=entity, whole=whole)
-    mark = known_state.mark if known_state is not None else None
+    entry = known_state.entry if known_state is not None else None
     folding = Folding(
         layout=layout,
         deletions=run.deletions,
-        mark=mark,
+        entry=entry,
         prefix_updates=tuple(_kept_for_all(run, entity)),
         history=run.history,
     )
@@ -156,30 +156,32 @@ def resolve_rows(
     outcomes = acted(
         state.spark,
         known(state, entity, Touched(rows, None), folding, everything=whole, waiting=True),
-        partial(resolved, folding, read_at),
+        partial(folded_snapshot, folding, read_at),
         outcome_sql(folding),
         f"{run.folder}/{entity}",
         few=False,
     )
-    found = Found(entity=entity, layout=layout, rows=outcomes, counts=counted(outcomes), few=False)
+    found = EntityOutcomes(
+        entity=entity, layout=layout, rows=outcomes, counts=count_outcomes(outcomes), few=False
+    )
     run.ensure_writer()
     state.make_entity(entity, layout, history=run.history)
-    commits = Commits(run, [found])
+    commits = Commits(run, [found], tables.SNAPSHOT_ORDER)
     commits.of_records()
-    if known_state is None or known_state.read_at != lifted.read_at:
-        commits.entities({entity: lifted.read_at}, replace=True)
-    commits.resync({}, gone={entity: mark} if whole and mark is not None else {})
+    read = {entity: lifted.read_at}
+    commits.add("entities", partial(run.advance, run.progress, read), state_tables.PROGRESS)
+    commits.resync({}, gone={entity: entry} if whole and entry is not None else {})
     commits.kept({}, drop_wide=entity if whole else "")
-    written = commits.run(tables.RESOLVE_ORDER)
+    written = commits.run()
     answers = ("replaced", "deleted", "newer", "refused")
     return {
         **{answer: found.counts[f"answer_{answer}"] for answer in answers},
-        **marks_left(state.marks() if state_tables.RESYNC in written else marks),
+        **entries_left(state.entries() if state_tables.RESYNC in written else entries),
     }
 
 
 def read_rows(
-    run: Run,
+    run: ApplyRun,
     entity: str,
     records: DataFrame,
     layout: Layout,
@@ -189,7 +191,8 @@ def read_rows(
     """Make rows of records as the org gives them.
 
     :param lacking: as of `filling`, as is `filled`.
-    :raises ConfigurationError: fields are missing, or values are of another kind than their columns; the message names them.
+    :raises ConfigurationError: fields are missing, or values are of another kind than their
+        columns; the message names them.
     """
     from pyspark.sql.types import StructType
 
@@ -220,7 +223,8 @@ def read_rows(
 
 def _check_values(entity: str, records: DataFrame, casts: Iterable[tuple[str, str, str]]) -> None:
     """Look for what would become null because it does not fit."""
-    bad_id = f"any_value(CASE WHEN length(coalesce({quoted(ID)}, '')) <> 18 THEN coalesce({quoted(ID)}, 'null') END, true)"
+    is_bad = f"length(coalesce({quoted(ID)}, '')) <> 18"
+    bad_id = f"any_value(CASE WHEN {is_bad} THEN coalesce({quoted(ID)}, 'null') END, true)"
     checks = [("Id", bad_id)] + [
         (name, f"any_value(CASE WHEN {cast} IS NULL AND {said} <> '' THEN {said} END, true)")
         for name, said, cast in casts
@@ -235,24 +239,51 @@ def _check_values(entity: str, records: DataFrame, casts: Iterable[tuple[str, st
     ]
     if wrong:
         raise ConfigurationError(
-            f"The read of {entity} has values that its table's columns cannot hold: {', '.join(wrong[:_BAD_VALUES])}. Nothing was changed. Read "
+            f"The read of {entity} has values that its table's columns cannot hold: "
+            f"{', '.join(wrong[:_BAD_VALUES])}. Nothing was changed. Read "
             "them as REST or Bulk give them (ids in 18 characters)."
         )
 
 
-def _evolution(run: Run, entity: str, event_schema: str, decimals: Mapping[str, str]) -> Evolution:
+def _columns(
+    run: ApplyRun, entity: str, event_schema: str, decimals: Mapping[str, str]
+) -> tuple[Layout, frozenset[str]]:
+    """Find the columns of an entity's table, and those that the schema's fields fill.
+
+    :raises ConfigurationError: they are not known.
+    """
+    layout = recorded_layout(run, entity)
+    filled: frozenset[str] = frozenset()
+    if event_schema:
+        evolution = _evolution(run, entity, event_schema, decimals)
+        filled = frozenset(evolution.filled[_READ])
+        if not layout.columns:
+            run.state.types.keep({entity: evolution})
+            layout = layout_of(evolution.after.columns)
+    if not layout.columns:
+        raise ConfigurationError(
+            f"No event of {entity} has been applied yet, so its columns' types are not known. "
+            "Give the schema of its change events (--event-schema), or wait for the first event."
+        )
+    return layout, filled
+
+
+def _evolution(
+    run: ApplyRun, entity: str, event_schema: str, decimals: Mapping[str, str]
+) -> Evolution:
     """Place the fields of a schema in an entity's columns, as an apply of its events does."""
     if entity_of(event_type(event_schema)) != entity:
         raise ConfigurationError(
-            f"The schema that was given is of {event_type(event_schema)}, not of the change events of {entity}. Give that one's."
+            f"The schema that was given is of {event_type(event_schema)}, not of the change "
+            f"events of {entity}. Give that one's."
         )
     fields = with_decimals(record_fields(json.loads(event_schema)), read_decimals(decimals))
     return evolve(run.state.types(entity), {_READ: fields})
 
 
-def _kept_for_all(run: Run, entity: str) -> list[Change]:
+def _kept_for_all(run: ApplyRun, entity: str) -> list[Change]:
     """Changes of a whole prefix that were kept for the entity."""
-    rows = run.state.rows(state_tables.KEPT, tables.KEPT_SQL).where(
+    rows = run.state.set_aside(tables.KEPT).where(
         f"entity_name = {text(entity)} AND record_id = '{WHOLE_ENTITY}'"
     )
     return [serial.from_text(row["event_text"]) for row in collected(rows.select("event_text"))]

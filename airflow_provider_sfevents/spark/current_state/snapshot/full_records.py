@@ -27,10 +27,11 @@ _PERSON = frozenset({"salutation", "firstname", "middlename", "lastname", "suffi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filling:
-    """How rows are made of a read.
+    """Way from the fields of an entity snapshot to columns.
 
     :param columns: SQL for each column of the table that comes from a field.
-    :param casts: what is cast, as (field, text of it in SQL, the same cast in SQL with null for what does not fit).
+    :param casts: what is cast, as (field, text of it in SQL, the same cast in SQL with null for
+        what does not fit).
     :param ignored: fields of the read that fill no column.
     """
 
@@ -58,7 +59,8 @@ def filling(
     """
     if ID not in given:
         raise ConfigurationError(
-            f"The read of {entity} has no field Id, so nobody knows of which records it is. It has: {', '.join(sorted(given)) or 'nothing'}."
+            f"The read of {entity} has no field Id, so its rows cannot be told apart. It has: "
+            f"{', '.join(sorted(given)) or 'nothing'}."
         )
     work = _Filling(given)
     allowed = {name.casefold() for name in lacking}
@@ -79,7 +81,8 @@ def filling(
             )
     if missing := [name for name in work.missing if name.casefold() not in allowed]:
         raise ConfigurationError(
-            f"The read of {entity} lacks fields that its table has: {', '.join(missing)}. They would be null from then on. Read them too; or, "
+            f"The read of {entity} lacks fields that its table has: {', '.join(missing)}. They "
+            "would be null from then on. Read them too; or, "
             f"where the org has them no more, say so: --lacking {','.join(missing)}."
         )
     return Filling(
@@ -113,7 +116,10 @@ class _Filling:
             self.columns[column.name] = null
 
     def _struct(self, column: Column) -> str:
-        """A compound, from its members wherever they are; text where it is text and has no member. Empty: nothing is there."""
+        """A compound, from its members wherever they are.
+
+        Text where it is text and has no member. Empty: nothing is there.
+        """
         own = dict(self._members(column))
         if not own:
             self.missing.append(column.field)

@@ -6,7 +6,7 @@ import json
 import logging
 from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.spark.current_state.snapshot.apply_snapshot import resolve
+from airflow_provider_sfevents.spark.current_state.snapshot.apply_snapshot import apply_snapshot
 from airflow_provider_sfevents.spark.files import Files
 from airflow_provider_sfevents.spark.tables.sessions import own_session
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-def resolve_files(spark: SparkSession, options: SnapshotOptions) -> dict[str, int]:
+def apply_snapshot_files(spark: SparkSession, options: SnapshotOptions) -> dict[str, int]:
     """Resolve an entity from files.
 
     :raises ConfigurationError: the read cannot be used; nothing has been changed.
     """
     files = Files(spark)
-    counts = resolve(
+    counts = apply_snapshot(
         spark,
         options.current_state,
         options.table_format,
@@ -49,7 +49,10 @@ def resolve_files(spark: SparkSession, options: SnapshotOptions) -> dict[str, in
 
 
 def read_records(spark: SparkSession, url: str, records_format: str) -> DataFrame:
-    """Full records as they lie in files; text stays text, so that nothing is taken for what it is not."""
+    """Full records as they lie in files.
+
+    Text stays text, so that nothing is taken for what it is not.
+    """
     match records_format:
         case "csv":
             return spark.read.csv(url, header=True, multiLine=True, escape='"')

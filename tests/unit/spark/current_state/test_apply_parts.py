@@ -1,4 +1,7 @@
-"""The parts of an apply that need no Spark: events from rows, intervals of the history, what is asked for."""
+"""The parts of an apply that need no Spark.
+
+Events from rows, intervals of the history, what is asked for.
+"""
 
 from __future__ import annotations
 
@@ -13,28 +16,32 @@ import pytest
 from fastavro import parse_schema, schemaless_writer
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.spark import apply, resolve
+from airflow_provider_sfevents.spark import apply, entity_snapshot
 from airflow_provider_sfevents.spark.changes import serial
-from airflow_provider_sfevents.spark.changes.order import Order
+from airflow_provider_sfevents.spark.changes.order import EventOrder
 from airflow_provider_sfevents.spark.current_state import state_merges
 from airflow_provider_sfevents.spark.current_state.current_state_options import ApplyOptions
 from airflow_provider_sfevents.spark.current_state.event_rows import (
-    Reading,
+    EventPlace,
     decoded_events,
     entity_of,
     event_rows,
     light,
     undecodable_events,
 )
-from airflow_provider_sfevents.spark.current_state.history_intervals import changed_intervals
+from airflow_provider_sfevents.spark.current_state.fold_records import changed_intervals
 from airflow_provider_sfevents.spark.current_state.snapshot.snapshot_options import time_of
-from airflow_provider_sfevents.spark.current_state.state_rows import mark_of, mark_row, order_parts
+from airflow_provider_sfevents.spark.current_state.state_rows import (
+    entry_of,
+    entry_row,
+    order_parts,
+)
 from airflow_provider_sfevents.spark.current_state.value_translation import Target, Translation
 from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.schema.field_types import FieldType
-from tests.unit.changes.building import A, B, change, mark, order, second, state
+from tests.unit.changes.building import A, B, change, entry, order, second, state
 
-READING = Reading(generation=2, sequence=7)
+READING = EventPlace(generation=2, sequence=7)
 HEADER = {
     "entityName": "Account",
     "recordIds": [A],
@@ -128,7 +135,7 @@ def test_an_event_type_names_its_entity(event_type: str, entity: str) -> None:
 def test_a_decoded_row_is_the_event() -> None:
     """Its place, its header, and the values that are not null."""
     (found,) = decoded(HEADER, Industry="Mining", Phone=None)
-    assert (found.order, found.committed_at) == (Order(2, 7, 4), second(5))
+    assert (found.order, found.committed_at) == (EventOrder(2, 7, 4), second(5))
     assert (found.entity, found.change_type, found.record_ids) == ("Account", "UPDATE", (A,))
     assert (found.changed, found.values, found.defect) == (
         ("Industry",),
@@ -138,7 +145,7 @@ def test_a_decoded_row_is_the_event() -> None:
 
 
 def test_a_header_of_another_entity_is_a_defect_of_the_whole_entity() -> None:
-    """Nobody knows whose record it is."""
+    """An event that names another entity, or none, is a defect of the whole entity."""
     (found,) = decoded({**HEADER, "entityName": "Contact"}, Industry="Mining")
     assert found.defect == "its header names Contact, not Account"
     assert found.is_about_the_entity
@@ -222,10 +229,10 @@ def _parts(one: Any) -> dict[str, Any]:
     return {name: getattr(one, name) for name in one.__dataclass_fields__}
 
 
-def test_a_mark_comes_back_from_its_row() -> None:
+def test_an_entry_comes_back_from_its_row() -> None:
     """Nothing of it is lost in the table."""
-    told = mark(3)
-    assert mark_of(mark_row(told)) == told
+    told = entry(3)
+    assert entry_of(entry_row(told)) == told
 
 
 def test_a_row_never_goes_back() -> None:
@@ -277,7 +284,7 @@ def test_a_read_has_a_time_with_a_zone_and_a_format() -> None:
 
 
 def test_the_jobs_read_their_command_lines_before_spark_starts() -> None:
-    """What cannot work is one error; `--no-flush` is there for templates."""
+    """Options that cannot work are one error; `--no-flush` is there for templates."""
     landing = ["--manifest", "m", "--table", "s3a://lake/log", "--current-state", "s3a://lake/x"]
     table_format, about, _ = apply.job_of([*landing, "--format", "iceberg", "--no-flush"])
     assert (table_format, about) == ("iceberg", "m")
@@ -285,9 +292,11 @@ def test_the_jobs_read_their_command_lines_before_spark_starts() -> None:
         apply.job_of([*landing, "--format", "parquet"])
     read = ["--current-state", "s3a://lake/x", "--entity", "Account", "--records", "r"]
     more = ["--records-format", "csv", "--read-at", "2026-11-01T06:30:00Z"]
-    table_format, about, _ = resolve.job_of([*read, *more, "--format", "delta", "--partial"])
+    table_format, about, _ = entity_snapshot.job_of(
+        [*read, *more, "--format", "delta", "--partial"]
+    )
     assert (table_format, about) == ("delta", "s3a://lake/x Account")
     with pytest.raises(ConfigurationError, match="need a format that can MERGE"):
-        resolve.job_of([*read, *more, "--format", "parquet"])
+        entity_snapshot.job_of([*read, *more, "--format", "parquet"])
     with pytest.raises(ConfigurationError, match="records_format='xml'"):
-        resolve.job_of([*read, *more, "--format", "delta", "--records-format", "xml"])
+        entity_snapshot.job_of([*read, *more, "--format", "delta", "--records-format", "xml"])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from airflow_provider_sfevents.spark.changes.order import Order
+from airflow_provider_sfevents.spark.changes.order import EventOrder
 from airflow_provider_sfevents.spark.current_state.event_order import answered, in_task, ordered
 from airflow_provider_sfevents.spark.current_state.event_rows import event_rows
 from airflow_provider_sfevents.spark.current_state.state_rows import order_parts
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sfevents.spark.changes.event import Change
 
-EARLIER = Order(1, 0, 3)
+EARLIER = EventOrder(1, 0, 3)
 HELD = [change(0, "CREATE", A, transaction_key="open"), change(1, transaction_key="open")]
 ARRIVED = [
     change(2, "UPDATE", A, transaction_key="open", sequence_number=2),
@@ -59,7 +59,7 @@ def test_a_task_answers_as_the_driver_would(ended_by: str) -> None:
 def test_a_transaction_that_goes_on_stays_held() -> None:
     """Events held before are counted apart from those that the batch adds."""
     found = ordered(HELD, ARRIVED[:1], {}, "max_events")
-    assert (found.hold_from, found.held, found.added, found.gone) == (HELD[0].order, 3, 1, 0)
+    assert (found.open_from, found.open_events, found.added) == (HELD[0].order, 3, 1)
     assert found.summary.first_at == {}
     assert not found.identified
 
@@ -67,7 +67,7 @@ def test_a_transaction_that_goes_on_stays_held() -> None:
 def test_a_transaction_that_ends_is_released() -> None:
     """A transaction that ends leaves the held events, and the next open one comes in."""
     found = ordered(HELD, ARRIVED, {}, "max_events")
-    assert (found.hold_from, found.held, found.added, found.gone) == (ARRIVED[3].order, 2, 2, 2)
+    assert (found.open_from, found.open_events, found.added) == (ARRIVED[3].order, 2, 2)
     assert found.summary.first == (ARRIVED[0].committed_at, False)
     assert [one.record_ids for one in found.summary.about_entities] == [("001*",)]
     assert found.identified

@@ -1,4 +1,4 @@
-"""Full records of REST and Bulk, to the columns of a table: what fills which, and what is refused."""
+"""Fields of REST and Bulk records to the columns of a table, and fields that are refused."""
 
 from __future__ import annotations
 
@@ -38,7 +38,10 @@ def test_text_that_is_empty_is_none() -> None:
 
 
 def test_a_compound_is_put_together_of_fields_of_its_own() -> None:
-    """`BillingStreet` as Bulk gives it, `Place__Latitude__s`; and of a struct's members, whatever their case, as REST gives it."""
+    """`BillingStreet` as Bulk gives it, `Place__Latitude__s`.
+
+    And of a struct's members, whatever their case, as REST gives it.
+    """
     number = FieldType(kind="double")
     place = FieldType(kind="struct", members=(("Latitude", number),))
     table = layout(BillingAddress=ADDRESS, Place__c=place)
@@ -115,6 +118,6 @@ def test_a_read_without_a_field_of_the_table_is_refused() -> None:
 
 
 def test_a_read_without_ids_is_refused() -> None:
-    """Nobody knows of which records it is."""
+    """Records of a snapshot need the field `Id`."""
     with pytest.raises(ConfigurationError, match="no field Id"):
         filling(layout(Industry=TEXT), {"industry": {}}, "Account")

@@ -61,7 +61,12 @@ def after(*batches: Mapping[str, Fields]) -> Evolution:
             FieldType(kind="array", item=DOUBLE),
             [1.0, None],
         ),
-        ([("a", 1)], FieldType(kind="map", item=INT), FieldType(kind="map", item=DOUBLE), [("a", 1.0)]),
+        (
+            [("a", 1)],
+            FieldType(kind="map", item=INT),
+            FieldType(kind="map", item=DOUBLE),
+            [("a", 1.0)],
+        ),
     ],
 )  # fmt: skip
 def test_a_value_is_the_same_in_either_column(
@@ -75,7 +80,10 @@ def test_a_value_is_the_same_in_either_column(
 
 
 def test_a_field_that_changed_its_kind_goes_by_schema() -> None:
-    """A field has several columns in an older table and one in a younger one; each schema leads its values there."""
+    """A field has several columns in an older table and one in a younger one.
+
+    Each schema leads its values there.
+    """
     first: Fields = (HEADER, ("Size__c", INT))
     second: Fields = (HEADER, ("Size__c", TEXT), ("Color__c", TEXT))
     landed = after({"1": first}, {"2": second})

@@ -1,7 +1,10 @@
-"""The job `spark-submit` runs to make tables of records right from a read of the org; seeding is the same. See `docs/reference/spark-jobs.md`.
+"""Spark job that applies an entity snapshot: it fills or repairs a current-state table.
 
-spark-submit --py-files sfevents.zip resolve.py --current-state ROOT_OR_NAMESPACE --format delta --entity Account \
-    --records URL --records-format csv --read-at 2026-11-01T06:30:00Z
+See `docs/reference/spark-jobs.md`.
+
+spark-submit --py-files sfevents.zip entity_snapshot.py --current-state ROOT_OR_NAMESPACE \
+    --format delta --entity Account --records URL --records-format csv \
+    --read-at 2026-11-01T06:30:00Z
 """
 
 from __future__ import annotations
@@ -25,7 +28,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as missing:
         logging.basicConfig(stream=sys.stdout, format="sfevents: %(message)s")
         logger.error(  # noqa: TRY400 - one line is what a log wants of it
-            "%s. Pass the package along with --py-files; airflow_provider_sfevents.submit.packaging makes it.",
+            "%s. Pass the package along with --py-files; "
+            "airflow_provider_sfevents.submit.packaging makes it.",
             missing,
         )
         return 1
@@ -37,7 +41,9 @@ def job_of(arguments: Sequence[str] | None) -> Job:
 
     :raises ConfigurationError: for options that cannot work, before Spark starts.
     """
-    from airflow_provider_sfevents.spark.current_state.snapshot.snapshot_files import resolve_files
+    from airflow_provider_sfevents.spark.current_state.snapshot.snapshot_files import (
+        apply_snapshot_files,
+    )
     from airflow_provider_sfevents.spark.current_state.snapshot.snapshot_options import (
         SnapshotOptions,
     )
@@ -48,7 +54,7 @@ def job_of(arguments: Sequence[str] | None) -> Job:
     return (
         options.table_format,
         f"{options.current_state} {options.entity}",
-        lambda spark: resolve_files(spark, options),
+        lambda spark: apply_snapshot_files(spark, options),
     )
 
 

@@ -1,4 +1,7 @@
-"""Full records of the org into the tables of records: seeding, resolving, and reads that cannot be used; on a real Spark."""
+"""Full records of the org into the tables of records.
+
+Seeding, resolving, and reads that cannot be used; on a real Spark.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.spark import resolve
+from airflow_provider_sfevents.spark import entity_snapshot
 from tests.harness.jars import Jars, or_skip
 from tests.spark.conftest import SCHEMAS, Staging
 from tests.spark.orgs import A, B, CurrentState, event
@@ -23,6 +26,12 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
 ADA = "003000000000001AAA"
+CONTACT = {"attributes": {"type": "Contact"}}
+BULK = (
+    '"Id","Name","FirstName","LastName","Industry","BillingStreet","BillingCity","Employees"\n'
+    f'"{A}","Acme","","","Mining","1 ""Main""\nSt","Bath","3"\n'
+    f'"{B}","Ada Byron","Ada","Byron","","","",""\n'
+)
 LATER, EARLIER = "2026-11-01T00:01:00Z", "2026-11-01T00:00:30Z"
 
 
@@ -30,37 +39,34 @@ def resolved(state: CurrentState, entity: str, records: Path, read_at: str, *mor
     where = ["--current-state", state.root, "--format", state.table_format, "--entity", entity]
     form = "csv" if records.is_dir() else "json"
     read = ["--records", str(records), "--records-format", form, "--read-at", read_at]
-    *_, act = resolve.job_of([*where, *read, *more])
+    *_, act = entity_snapshot.job_of([*where, *read, *more])
     return act(state.spark)
 
 
 def test_tables_are_seeded_by_bulk_and_by_rest(
     spark: Any, jars: Jars, staging: Staging, tmp_path: Path
 ) -> None:
-    """What was kept is applied to what was read; an entity without an event gets its columns from the schema of its events."""
-    or_skip(lambda: jars.delta)
-    state = CurrentState(spark, str(tmp_path / "lake"), "delta", staging, {})
+    """Kept events are applied to the snapshot.
+
+    An entity without an event gets its columns from a schema.
+    """
+    or_skip(lambda: jars.iceberg)
+    state = CurrentState(spark, str(tmp_path / "lake"), "iceberg", staging, {})
     state.apply(
         state.stage(
             event(staging, 1, "CREATE", A, Name="Acme"),
             event(staging, 70, "UPDATE", B, Industry="Shipping"),
         )
     )
-    assert state.rows("Account") == []
-    assert len(state.rows("kept")) == 2
-    bulk = tmp_path / "bulk"
+    assert (len(state.rows("Account")), len(state.rows("kept"))) == (0, 2)
+    bulk, report = tmp_path / "bulk", tmp_path / "report.json"
     bulk.mkdir()
-    (bulk / "part-00001.csv").write_text(
-        '"Id","Name","FirstName","LastName","Industry","BillingStreet","BillingCity","Employees"\n'
-        f'"{A}","Acme","","","Mining","1 ""Main""\nSt","Bath","3"\n'
-        f'"{B}","Ada Byron","Ada","Byron","","","",""\n'
-    )
-    report = tmp_path / "report.json"
+    (bulk / "part-00001.csv").write_text(BULK)
 
     counts = resolved(state, "Account", bulk, LATER, "--report", str(report))
 
-    assert (counts["replaced"], counts["marked_entities"]) == (2, 0)
     assert json.loads(report.read_text()) == counts
+    assert (counts["replaced"], counts["marked_entities"]) == (2, 0)
     assert state.rows(
         "Account", "record_id", "Name", "Industry", "BillingAddress", "Employees"
     ) == [
@@ -82,9 +88,9 @@ def test_tables_are_seeded_by_bulk_and_by_rest(
     assert state.rows("kept") == state.rows("resync") == []
 
     rest = tmp_path / "contacts.jsonl"
-    record = {"attributes": {"type": "Contact"}, "Id": ADA, "Name": "Ada", "Industry": None}
+    record = {**CONTACT, "Id": ADA, "Name": "Ada", "Industry": None}
     rest.write_text(json.dumps({**record, "BillingAddress": {"city": "Bath"}, "Employees": 3.0}))
-    with pytest.raises(ConfigurationError, match="the types of its columns are not known"):
+    with pytest.raises(ConfigurationError, match="types are not known"):
         resolved(state, "Contact", rest, LATER)
     schema = tmp_path / "schema.avsc"
     schema.write_text(json.dumps(SCHEMAS["org_contact"]))
@@ -103,12 +109,12 @@ def test_a_read_fills_the_column_that_the_events_of_a_field_fill(
     spark: Any, jars: Jars, staging: Staging, tmp_path: Path
 ) -> None:
     """A number became text and a number again: a read of the same values changes none of them."""
-    or_skip(lambda: jars.delta)
+    or_skip(lambda: jars.iceberg)
     number = SCHEMAS["org_account2"]
     last = {**number["fields"][-1], "type": ["null", "string"], "doc": "Data:Text"}
     text = {**number, "fields": [*number["fields"][:-1], last]}
     staging.schemas["org_account_text"] = SCHEMAS["org_account_text"] = text
-    state = CurrentState(spark, str(tmp_path / "lake"), "delta", staging)
+    state = CurrentState(spark, str(tmp_path / "lake"), "iceberg", staging)
     for change in (
         event(staging, 1, "CREATE", A, schema="org_account2", Extra__c=1.5),
         event(staging, 2, "CREATE", B, schema="org_account_text", Extra__c="ten"),

@@ -1,8 +1,8 @@
-"""Marks: of what records, and of which entities as a whole, it is known that the table may not equal the org.
+"""Resync entries: records and entities whose tables may differ from the org.
 
-A mark has a beginning in the order of events: what comes after it is kept, what came before it is applied. So a job that is run again after it
-died half way decides as it did before. And it has the commit time of its last cause: a read that is older does not contain what the cause
-did not tell.
+An entry has a beginning in the order of events: what comes after it is kept, what came before it is
+applied. So a job that is run again after it died half way decides as it did before. And it has the
+commit time of its last cause: a read that is older does not contain what the cause did not tell.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from airflow_provider_sfevents.spark.changes.event import CLOCK_GRAIN
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from airflow_provider_sfevents.spark.changes.order import Order
+    from airflow_provider_sfevents.spark.changes.order import EventOrder
 
 Reason = Literal[
     "gap",  # a gap event
@@ -33,29 +33,30 @@ Reason = Literal[
 ]
 
 WHOLE_ENTITY = "*"
-"""Stands in place of a record's id in the table of marks."""
+"""Stands in place of a record's id in the table of entries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
+class ResyncEntry:
     """The table may not equal the org here.
 
     :param since: order of the first cause; later events are kept.
     :param last: order of the last cause; kept events before it are superseded by whatever is read.
-    :param gap_at: commit time of the latest cause; a read must have begun a second after it at least, since commit times are whole seconds.
+    :param gap_at: commit time of the latest cause; a read must have begun a second after it at
+        least, since commit times are whole seconds.
     :param reasons: each once, in the order in which they came up.
     :param detail: about the first cause, for people.
     """
 
-    since: Order
-    last: Order
+    since: EventOrder
+    last: EventOrder
     gap_at: datetime
     reasons: tuple[Reason, ...]
     detail: str = ""
 
-    def with_cause(self, other: Mark) -> Mark:
-        """Make the mark that stands for both."""
-        first, second = sorted((self, other), key=lambda mark: mark.since)
+    def with_cause(self, other: ResyncEntry) -> ResyncEntry:
+        """Make the entry that stands for both."""
+        first, second = sorted((self, other), key=lambda entry: entry.since)
         return replace(
             first,
             last=max(self.last, other.last),
@@ -64,22 +65,22 @@ class Mark:
             detail=first.detail or second.detail,
         )
 
-    def holds_back(self, order: Order) -> bool:
-        """Whether an event of this order is kept rather than applied."""
+    def holds_back(self, order: EventOrder) -> bool:
+        """True if an event of this order is kept rather than applied."""
         return self.since < order
 
     def is_answered_by(self, read_at: datetime) -> bool:
-        """Whether a read that began then surely contains what the causes did not tell."""
+        """True if an entity snapshot that began then surely contains the unreported changes."""
         return self.gap_at + CLOCK_GRAIN <= read_at
 
 
-def cause(order: Order, at: datetime, reason: Reason, detail: str = "") -> Mark:
-    """Make the mark that one event, or one place in the order, gives rise to."""
-    return Mark(since=order, last=order, gap_at=at, reasons=(reason,), detail=detail)
+def cause(order: EventOrder, at: datetime, reason: Reason, detail: str = "") -> ResyncEntry:
+    """Make the entry that one event, or one place in the order, gives rise to."""
+    return ResyncEntry(since=order, last=order, gap_at=at, reasons=(reason,), detail=detail)
 
 
-def together(one: Mark | None, other: Mark | None) -> Mark | None:
-    """Both marks as one, where there are two."""
+def together(one: ResyncEntry | None, other: ResyncEntry | None) -> ResyncEntry | None:
+    """Both entries as one, where there are two."""
     if one is None or other is None:
         return one or other
     return one.with_cause(other)

@@ -1,4 +1,4 @@
-"""Reads from the org answer marks."""
+"""Entity snapshots answer resync entries."""
 
 from __future__ import annotations
 
@@ -11,12 +11,17 @@ from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark.changes.entity import EntityState, unseeded
 from airflow_provider_sfevents.spark.changes.order import ORIGIN
 from airflow_provider_sfevents.spark.changes.record import Known
-from airflow_provider_sfevents.spark.changes.resolve import Read, Resolved, lift, resolve_record
-from airflow_provider_sfevents.spark.changes.source import Progress, Source
-from tests.unit.changes.building import LAYOUT, A, change, mark, order, second, state, there
+from airflow_provider_sfevents.spark.changes.snapshot_rules import (
+    SnapshotOutcome,
+    SnapshotRecord,
+    fold_snapshot,
+    lift,
+)
+from airflow_provider_sfevents.spark.changes.source import ChangeSource, Progress
+from tests.unit.changes.building import LAYOUT, A, change, entry, order, second, state, there
 
 PROGRESS = Progress(
-    source=Source(org_id="00D", consumer="c", topic="/data/ChangeEvents"),
+    source=ChangeSource(org_id="00D", consumer="c", topic="/data/ChangeEvents"),
     generation=1,
     epoch="e",
     sequence=1,
@@ -25,26 +30,26 @@ PROGRESS = Progress(
 )
 
 
-def resolved(read_at: float, *kept: Any, values: Any = None, **known: Any) -> Resolved:
-    read = Read(values=values, read_at=second(read_at))
-    return resolve_record(A, Known(**known), kept, read, LAYOUT)
+def resolved(read_at: float, *kept: Any, values: Any = None, **known: Any) -> SnapshotOutcome:
+    read = SnapshotRecord(values=values, read_at=second(read_at))
+    return fold_snapshot(A, Known(**known), kept, read, LAYOUT)
 
 
 def test_a_read_replaces_the_row_and_what_is_newer_is_applied() -> None:
-    """What was kept and is surely in the read is not; the mark is gone, and so is all that was kept."""
+    """Kept events newer than the snapshot are applied, and no entry is left."""
     after = resolved(
         10,
         change(4, Phone="4"),
         change(12, Industry="12"),
         values={"Phone": "10"},
         state=state(1, Phone="1", Description="old"),
-        mark=mark(3),
+        entry=entry(3),
     )
     assert after.answer == "replaced"
     assert after.outcome.state is not None
     assert there(after.outcome.state.values) == {"Phone": "10", "Industry": "12"}
     assert after.outcome.state.order == order(12)
-    assert (after.outcome.mark, after.outcome.settled, after.outcome.kept) == (None, order(12), ())
+    assert (after.outcome.entry, after.outcome.settled, after.outcome.kept) == (None, order(12), ())
 
 
 def test_a_read_one_second_after_the_records_last_change_has_it() -> None:
@@ -60,71 +65,80 @@ def test_a_read_one_second_after_the_records_last_change_has_it() -> None:
 def test_what_was_committed_within_the_second_before_the_read_is_applied_again() -> None:
     """It may not be in the read: commit times are whole seconds."""
     event = replace(change(9, Phone="9"), committed_at=second(9))
-    assert resolved(10, event, values={}, mark=mark(3)).outcome.counts == {"contained": 1}
-    assert resolved(9.9, event, values={}, mark=mark(3)).outcome.counts == {"applied": 1}
+    assert resolved(10, event, values={}, entry=entry(3)).outcome.counts == {"contained": 1}
+    assert resolved(9.9, event, values={}, entry=entry(3)).outcome.counts == {"applied": 1}
 
 
 @pytest.mark.parametrize("read_at", [2, 3, 3.9])
 def test_a_read_from_before_the_last_gap_is_refused(read_at: float) -> None:
-    """Row, mark and kept events stay."""
+    """Row, entry and kept events stay."""
     before = state(1, Phone="1")
     waiting = change(4, Phone="4")
-    after = resolved(read_at, waiting, values={"Phone": "x"}, state=before, mark=mark(3))
+    after = resolved(read_at, waiting, values={"Phone": "x"}, state=before, entry=entry(3))
     assert after.answer == "refused"
-    assert (after.outcome.state, after.outcome.mark) == (before, mark(3))
+    assert (after.outcome.state, after.outcome.entry) == (before, entry(3))
     assert (after.outcome.kept, after.outcome.settled) == ((waiting,), None)
 
 
 def test_events_before_the_last_gap_are_superseded() -> None:
     """Whatever their commit time: the gap stands after them."""
-    gap = mark(3).with_cause(mark(6))
+    gap = entry(3).with_cause(entry(6))
     late = replace(change(4, Phone="4"), committed_at=second(30))
-    after = resolved(10, late, values={"Phone": "10"}, mark=gap)
+    after = resolved(10, late, values={"Phone": "10"}, entry=gap)
     assert after.outcome.state is not None
     assert after.outcome.state.values["Phone"] == "10"
 
 
 def test_a_deleted_record_leaves_its_row() -> None:
-    """A read that says so, or that is full and lacks it; an update of it that was kept and may be newer marks it anew."""
-    after = resolved(10, state=state(1, Phone="1"), mark=mark(3))
+    """A read that says so, or that is full and lacks it.
+
+    An update of it that was kept and may be newer marks it anew.
+    """
+    after = resolved(10, state=state(1, Phone="1"), entry=entry(3))
     assert after.answer == "deleted"
     assert after.outcome.state is not None
     assert after.outcome.state.deleted
-    again = resolved(10, change(12, Phone="12"), state=state(1), mark=mark(3)).outcome
-    assert again.mark is not None
-    assert again.mark.reasons == ("no_base",)
+    again = resolved(10, change(12, Phone="12"), state=state(1), entry=entry(3)).outcome
+    assert again.entry is not None
+    assert again.entry.reasons == ("no_base",)
 
 
 def test_a_record_that_cannot_be_brought_up_to_date_stays_as_it_was_read() -> None:
-    """A kept diff that does not fit marks it anew, and everything that was kept waits on; half of it is never applied."""
+    """A kept diff that does not fit marks it anew, and everything that was kept waits on.
+
+    Half of it is never applied.
+    """
     kept = [
         change(11, Phone="11"),
         change(12, Description="?", diffs=("Description",)),
         change(13, Phone="13"),
     ]
-    after = resolved(10, *kept, values={"Phone": "10", "Description": "d"}, mark=mark(3)).outcome
+    after = resolved(10, *kept, values={"Phone": "10", "Description": "d"}, entry=entry(3)).outcome
     assert after.state is not None
     assert there(after.state.values) == {"Phone": "10", "Description": "d"}
-    assert after.mark is not None
-    assert (after.mark.reasons, after.mark.since, after.mark.gap_at) == (
+    assert after.entry is not None
+    assert (after.entry.reasons, after.entry.since, after.entry.gap_at) == (
         ("diff",),
         order(3),
         second(12),
     )
-    # An event before the mark's last cause is in the read, and waits no longer.
+    # An event before the entry's last cause is in the read, and waits no longer.
     superseded = replace(change(2, Phone="2"), committed_at=second(11))
-    again = resolved(10, superseded, *kept, values={"Phone": "10"}, mark=mark(3)).outcome
+    again = resolved(10, superseded, *kept, values={"Phone": "10"}, entry=entry(3)).outcome
     assert after.kept == again.kept == tuple(kept)
     final = resolved(
-        20, *after.kept, values={"Phone": "20"}, state=after.state, mark=after.mark
+        20, *after.kept, values={"Phone": "20"}, state=after.state, entry=after.entry
     ).outcome
-    assert final.mark is None
+    assert final.entry is None
 
 
 def test_a_record_deleted_since_the_read_stays_deleted() -> None:
-    """A deletion under a marked entity applied at once; the read is older, and what came after the deletion is applied."""
+    """A deletion under a marked entity applied at once.
+
+    The read is older, and what came after the deletion is applied.
+    """
     gone = state(12, deleted=True)
-    known: dict[str, Any] = {"state": gone, "entity_mark": mark(3, "overflow")}
+    known: dict[str, Any] = {"state": gone, "entity_entry": entry(3, "overflow")}
     after = resolved(10, values={"Phone": "10"}, **known)
     assert (after.answer, after.outcome.state) == ("newer", gone)
     back = resolved(10, change(13, "UNDELETE", Phone="13"), values={"Phone": "10"}, **known)
@@ -132,53 +146,61 @@ def test_a_record_deleted_since_the_read_stays_deleted() -> None:
     assert there(back.outcome.state.values) == {"Phone": "13"}
 
 
-def test_a_record_without_a_mark_is_not_set_back() -> None:
+def test_a_record_without_an_entry_is_not_set_back() -> None:
     """It has an event that the read may lack."""
     before = state(12, Phone="12")
     assert resolved(10, values={"Phone": "10"}, state=before).outcome.state == before
 
 
 def test_a_record_that_was_committed_after_the_read_under_a_marked_entity_waits() -> None:
-    """Its event stands before the overflow but is newer than the read: what the overflow changed of it is in neither."""
+    """Its event stands before the overflow but is newer than the read.
+
+    What the overflow changed of it is in neither.
+    """
     before = replace(state(2, Phone="2"), committed_at=second(30))
-    after = resolved(10, values={"Phone": "10"}, state=before, entity_mark=mark(3, "overflow"))
+    after = resolved(10, values={"Phone": "10"}, state=before, entity_entry=entry(3, "overflow"))
     assert after.answer == "refused"
-    assert after.outcome.mark is not None
-    assert after.outcome.mark.gap_at == second(30)
+    assert after.outcome.entry is not None
+    assert after.outcome.entry.gap_at == second(30)
 
 
-def test_a_read_that_is_older_than_the_one_that_answered_the_mark_changes_nothing() -> None:
+def test_a_read_that_is_older_than_the_one_that_answered_the_entry_changes_nothing() -> None:
     """The record was read after the overflow: the older read does not put it in doubt again."""
     before = replace(state(3, Phone="20", read=20), committed_at=second(20))
-    after = resolved(10, values={"Phone": "10"}, state=before, entity_mark=mark(3, "overflow"))
-    assert (after.answer, after.outcome.state, after.outcome.mark) == ("newer", before, None)
+    after = resolved(10, values={"Phone": "10"}, state=before, entity_entry=entry(3, "overflow"))
+    assert (after.answer, after.outcome.state, after.outcome.entry) == ("newer", before, None)
 
 
 def test_resolving_again_changes_nothing() -> None:
     """A job that died after the rows were written finds the same."""
-    known: dict[str, Any] = {"mark": mark(3)}
+    known: dict[str, Any] = {"entry": entry(3)}
     kept = [change(11, Phone="11")]
     once = resolved(10, *kept, values={"Phone": "10"}, **known).outcome
     again = resolved(10, *kept, values={"Phone": "10"}, state=once.state, **known).outcome
-    assert (again.state, again.mark, again.kept) == (once.state, once.mark, once.kept)
+    assert (again.state, again.entry, again.kept) == (once.state, once.entry, once.kept)
 
 
 def test_a_wildcard_that_was_kept_applies_to_what_the_read_brought() -> None:
     """It nulls a record that is there, and makes none."""
     wide = change(12, "UPDATE", "001*", nulled=("Phone",))
-    after = resolved(10, wide, values={"Phone": "10", "Industry": "x"}, entity_mark=mark(3)).outcome
+    after = resolved(
+        10, wide, values={"Phone": "10", "Industry": "x"}, entity_entry=entry(3)
+    ).outcome
     assert after.state is not None
     assert there(after.state.values) == {"Industry": "x"}
-    gone = resolved(10, wide, entity_mark=mark(3)).outcome
+    gone = resolved(10, wide, entity_entry=entry(3)).outcome
     assert gone.state is not None
-    assert (gone.state.deleted, gone.mark) == (True, None)
+    assert (gone.state.deleted, gone.entry) == (True, None)
 
 
 def test_seeding_is_a_full_read_after_the_first_event() -> None:
-    """A new entity is marked from before its first event; a full read at least a second after that lifts it."""
+    """A new entity is marked from before its first event.
+
+    A full read at least a second after that lifts it.
+    """
     new = unseeded("Account", second(5))
-    assert new.mark is not None
-    assert new.mark.since == ORIGIN
+    assert new.entry is not None
+    assert new.entry.since == ORIGIN
     after = lift(new, PROGRESS, second(6), entity="Account", whole=True)
     assert after == EntityState(entity="Account", read_at=second(6))
     with pytest.raises(ConfigurationError, match="Read again"):
@@ -186,7 +208,10 @@ def test_seeding_is_a_full_read_after_the_first_event() -> None:
 
 
 def test_an_entity_that_no_event_told_of_may_be_seeded_since_reading_began() -> None:
-    """A quiet object has a table, too; but nothing may be seeded before a batch was applied, nor in part."""
+    """A quiet object has a table, too.
+
+    But nothing may be seeded before a batch was applied, nor in part.
+    """
     after = lift(None, PROGRESS, second(6), entity="Contact", whole=True)
     assert after == EntityState(entity="Contact", read_at=second(6))
     with pytest.raises(ConfigurationError, match="followed without a gap only since"):
@@ -198,7 +223,7 @@ def test_an_entity_that_no_event_told_of_may_be_seeded_since_reading_began() -> 
 
 
 def test_a_read_from_before_reading_began_is_refused_whatever_is_known() -> None:
-    """What was changed between the two was never told, and nothing would ever mark it."""
+    """A snapshot from before the first event is refused: later changes may be missing."""
     well = EntityState(entity="Account")
     for whole in (True, False):
         with pytest.raises(
@@ -207,9 +232,9 @@ def test_a_read_from_before_reading_began_is_refused_whatever_is_known() -> None
             lift(well, PROGRESS, PROGRESS.heard_since, entity="Account", whole=whole)
 
 
-def test_single_records_do_not_answer_the_mark_of_an_entity() -> None:
-    """They are refused before anything is changed; where the entity is not marked they are welcome."""
-    marked = EntityState(entity="Account", mark=mark(3, "overflow"))
+def test_single_records_do_not_answer_the_entry_of_an_entity() -> None:
+    """Single records are refused while their entity has an entry, and accepted otherwise."""
+    marked = EntityState(entity="Account", entry=entry(3, "overflow"))
     with pytest.raises(ConfigurationError, match="overflow"):
         lift(marked, PROGRESS, second(20), entity="Account", whole=False)
     well = EntityState(entity="Account")

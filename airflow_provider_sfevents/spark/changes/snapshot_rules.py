@@ -1,0 +1,207 @@
+"""Entity snapshots answer resync entries.
+
+Rows are replaced, then kept events that are newer than the read are applied.
+
+Seeding a new table is the same, with a read of the whole entity. What a read does not bring, when
+it is of the whole entity, is deleted. `read_at` is when the read *began*, by the org's clock:
+everything committed a second before it is in the read, whatever page it came with. What was
+committed since may be in it or not; it is applied again, which changes nothing if it was.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.spark.changes.entity import EntityState
+from airflow_provider_sfevents.spark.changes.event import CLOCK_GRAIN
+from airflow_provider_sfevents.spark.changes.order import ORIGIN
+from airflow_provider_sfevents.spark.changes.record import Known, Outcome, RecordState, fold
+from airflow_provider_sfevents.spark.changes.resync_entries import together
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+    from datetime import datetime
+
+    from airflow_provider_sfevents.spark.changes.event import Change
+    from airflow_provider_sfevents.spark.changes.fields import Layout
+    from airflow_provider_sfevents.spark.changes.order import EventOrder
+    from airflow_provider_sfevents.spark.changes.resync_entries import ResyncEntry
+    from airflow_provider_sfevents.spark.changes.source import Progress
+
+Answer = Literal["replaced", "deleted", "newer", "refused"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotRecord:
+    """One record in an entity snapshot.
+
+    :param values: by column of the entity's table; None: the record is deleted, or a full read did
+        not bring it.
+    :param read_at: when the read began; aware, by the org's clock.
+    """
+
+    values: Mapping[str, Any] | None
+    read_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotOutcome:
+    """Result of an entity snapshot for one record.
+
+    :param answer: `newer`: the record is not marked, or was settled by a deletion since, and has an
+        event that the read may not contain: it stays as it is. `refused`: the read began before the
+        last cause of its entry; all stays as it is.
+    :param outcome: `settled` tells which of its kept events are answered. A record of which a kept
+        event cannot be applied stays as it was read, is marked for that reason, and `kept` has all
+        that is kept on.
+    """
+
+    answer: Answer
+    outcome: Outcome
+
+
+def lift(
+    state: EntityState | None,
+    progress: Progress | None,
+    read_at: datetime,
+    *,
+    entity: str,
+    whole: bool,
+) -> EntityState:
+    """Decide whether a read may be used for an entity, and make the entity's state after it.
+
+    Before any record is touched.
+
+    :param state: None: no event of the entity was ever applied.
+    :param progress: of the source that feeds the table; None: nothing was ever applied.
+    :param whole: the read is of all records of the entity.
+    :raises ConfigurationError: it may not; the message says what to do.
+    """
+    if progress is None:
+        raise ConfigurationError(
+            f"{entity} cannot be resolved yet: no batch was applied to these tables, so the order "
+            "of events and read is not known. Apply the first batch (it may be empty), then read, "
+            "then resolve."
+        )
+    # A change that lies between such a read and what was heard would be missing forever, and an
+    # unknown entity has no resync entry.
+    _check_read(entity, "has been followed without a gap only since", progress.heard_since, read_at)
+    if state is None:
+        state = EntityState(entity=entity)
+        if not whole:
+            raise ConfigurationError(
+                f"{entity} has no table yet: fill it from a read of all its records (`full`)."
+            )
+    if state.entry is not None:
+        reasons = ", ".join(state.entry.reasons)
+        if not whole:
+            raise ConfigurationError(
+                f"{entity} is marked as a whole ({reasons}): single records do not answer that. "
+                "Read all of them, and say that the read is full."
+            )
+        _check_read(entity, f"was last marked ({reasons}) at", state.entry.gap_at, read_at)
+    if state.read_at is not None and read_at < state.read_at:
+        raise ConfigurationError(
+            f"The read of {entity} began at {read_at.isoformat()}, before the full one that it "
+            "was last resolved with "
+            f"({state.read_at.isoformat()}): it knows less. Nothing was changed. Read again, and "
+            "resolve with the new read."
+        )
+    return replace(state, entry=None, read_at=read_at) if whole else state
+
+
+def fold_snapshot(
+    record_id: str,
+    known: Known,
+    kept: Collection[Change],
+    read: SnapshotRecord,
+    layout: Layout,
+    *,
+    with_history: bool = False,
+) -> SnapshotOutcome:
+    """Replace a record by what was read, then apply what was kept and is newer.
+
+    :param known: as before the read, with the entity's entry if the read answers it.
+    :param kept: what was kept for the record, and what was kept for the entity and has a prefix
+        that its id begins with.
+    """
+    superseded = _superseded(known)
+    refusal = _refusal(known, superseded, read.read_at)
+    if refusal is not None:
+        still = tuple(one.of(record_id) for one in kept if refusal.holds_back(one.order))
+        outcome = Outcome(state=known.state, entry=refusal, kept=still)
+        return SnapshotOutcome(answer="refused", outcome=outcome)
+    base, answer = _base(known.state, superseded, read, layout)
+    waiting = [one for one in kept if superseded < one.order]
+    after = fold(record_id, Known(state=base), waiting, layout, with_history=with_history)
+    read_states = (base,) if with_history and base is not known.state else ()
+    if after.entry is not None:
+        # Half applied, a job that dies now and runs anew could not tell what was left to do.
+        outcome = replace(
+            after,
+            state=base,
+            entry=replace(after.entry, since=superseded),
+            kept=tuple(one.of(record_id) for one in waiting),
+            settled=superseded,
+            passed=read_states,
+        )
+        return SnapshotOutcome(answer=answer, outcome=outcome)
+    last = max((base.order, *(one.order for one in kept)))
+    state = after.state or base
+    outcome = replace(
+        after,
+        state=replace(state, order=max(state.order, last)),
+        settled=last,
+        passed=(*read_states, *after.passed),
+    )
+    return SnapshotOutcome(answer=answer, outcome=outcome)
+
+
+def _superseded(known: Known) -> EventOrder:
+    """The order up to which the read stands for everything."""
+    entries = (entry for entry in (known.entry, known.entity_entry) if entry is not None)
+    return max((ORIGIN, *(entry.last for entry in entries)))
+
+
+def _refusal(known: Known, superseded: EventOrder, read_at: datetime) -> ResyncEntry | None:
+    """The entry that stays, since the read began too early."""
+    entry, state = known.entry, known.state
+    if entry is not None and not entry.is_answered_by(read_at):
+        return together(entry, known.entity_entry)
+    whole = together(entry, known.entity_entry)
+    if whole is None or state is None or state.order > superseded:
+        return None
+    # A read of before, which this one is older than, answered the entry already.
+    if state.read_at is not None and whole.is_answered_by(state.read_at):
+        return None
+    # The record has an event from before the cause that was committed after it, as the servers'
+    # clocks say, and after the read.
+    if state.committed_at + CLOCK_GRAIN > read_at:
+        return replace(whole, gap_at=max(whole.gap_at, state.committed_at))
+    return None
+
+
+def _base(
+    state: RecordState | None, superseded: EventOrder, read: SnapshotRecord, layout: Layout
+) -> tuple[RecordState, Answer]:
+    if state is not None and state.committed_at + CLOCK_GRAIN > read.read_at:
+        return state, "newer"
+    order = max(superseded, state.order) if state else superseded
+    gone = read.values is None
+    values = (state.values if state else {}) if read.values is None else layout.row(read.values)
+    base = RecordState(
+        values=values, deleted=gone, order=order, committed_at=read.read_at, read_at=read.read_at
+    )
+    return base, "deleted" if gone else "replaced"
+
+
+def _check_read(entity: str, what: str, moment: datetime, read_at: datetime) -> None:
+    if moment + CLOCK_GRAIN > read_at:
+        raise ConfigurationError(
+            f"The read of {entity} began at {read_at.isoformat()}, but {entity} {what} "
+            f"{moment.isoformat()}, and the read may lack what was "
+            "changed then. Nothing was changed. Read again (at least a second after that time), "
+            "and resolve with the new read."
+        )
