@@ -1,4 +1,4 @@
-"""Seconds to land a staged batch, beside a Spark job that reads and writes the same columns and partitions already decoded.
+"""Seconds to land a staged batch, beside a Spark job that copies the same columns decoded.
 
 The peer reads what a landing has written and writes it again, partitioned alike: no decoding, no
 comparison with the table, no counting, no receipt. Warm: both in one session, in turn, medians.

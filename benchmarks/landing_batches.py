@@ -1,4 +1,4 @@
-"""Seconds, Spark jobs and calls to Java of landing small batches in a warm session, beside one hand-written statement.
+"""Seconds, Spark jobs and calls to Java of landing small batches, beside one statement.
 
 1. A batch of 1,000 events of one type, against one MERGE (Delta, Iceberg) or one write (Parquet) of
    the same rows, already decoded, in the same session. Both go into tables that grow with each

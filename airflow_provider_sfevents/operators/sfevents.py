@@ -74,9 +74,10 @@ class SfEventsToSparkOperator(spark_submission.SubmitsToSpark, FetchesBatch, Spa
     Then a run without events starts Spark, too, to apply it.
 
     Result, also the `extra` of the task's outlet asset events: `batch_id`, `batch_number`,
-    `manifest`, `events`, `bytes`, `ended_by`, `quarantined`, `duplicates`, `tables` (rows by table),
-    `losses` (loss windows), `extra_deliveries` (by cause), `reused` (the batch was staged already),
-    `rerun` (the run landed its own batch again) and, with `current_state`, `applied` (counts).
+    `manifest`, `events`, `bytes`, `ended_by`, `quarantined`, `duplicates`, `tables` (rows by
+    table), `losses` (loss windows), `extra_deliveries` (by cause), `reused` (the batch was staged
+    already), `rerun` (the run landed its own batch again) and, with `current_state`, `applied`
+    (counts).
 
     :param table: root URL of the tables, one for each event type; for Delta and Iceberg also a
         namespace of a catalog (no `/` in it), such as `lake.salesforce`. (templated)

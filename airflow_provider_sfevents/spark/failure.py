@@ -23,7 +23,8 @@ _NO_WHEEL = re.compile(
     re.IGNORECASE,
 )
 _PYTHONS = re.compile(
-    r"PYTHON_VERSION_MISMATCH\] .*?worker.*?(?P<executors>\d+\.\d+)\D.*?driver\D*(?P<drivers>\d+\.\d+)",
+    r"PYTHON_VERSION_MISMATCH\] .*?worker.*?(?P<executors>\d+\.\d+)"
+    r"\D.*?driver\D*(?P<drivers>\d+\.\d+)",
     re.DOTALL,
 )
 _NO_PYTHON = re.compile(r'Cannot run program "(?P<path>[^"]*python[^"]*)"[^\n]*No such file')
@@ -31,13 +32,15 @@ _STORAGE = re.compile(
     r"(?:No space left on device|Permission denied|Read-only file system|Disk quota exceeded)[^\n]*"
 )
 _UNREADABLE = re.compile(
-    r"\[FAILED_READ_FILE\.(?P<why>\w+)\] Encountered error while reading file (?P<url>\S+?)\.?(?:\s|$)"
+    r"\[FAILED_READ_FILE\.(?P<why>\w+)\] "
+    r"Encountered error while reading file (?P<url>\S+?)\.?(?:\s|$)"
 )
 _PATH = re.compile(r"(?:file:|s3a?:|hdfs:|gs:|abfss?:)?/[^\s:\]]+")
 
 
 _WRONG_JAR = re.compile(
-    r"(?:NoSuchMethodError|NoClassDefFoundError|IncompatibleClassChangeError|AbstractMethodError)[^\n]*"
+    r"(?:NoSuchMethodError|NoClassDefFoundError|IncompatibleClassChangeError|AbstractMethodError)"
+    r"[^\n]*"
 )
 
 

@@ -1,4 +1,4 @@
-"""Files by URL: a disk of this machine is reached by Python itself, every other store by Spark's own file systems.
+"""Files by URL: a local disk is reached by Python, every other store by Spark's file systems.
 
 On a local disk no checksum files are written: Hadoop's hidden `.crc` files outlive the files they
 belong to, and a reader that meets a stale one fails.
@@ -53,7 +53,7 @@ class Files:
         return self._store(url).read_bytes(url)
 
     def write_text(self, url: str, text: str, temporary: str) -> None:
-        """Write a whole file by way of another place in the same store: a reader finds the old one or the new one."""
+        """Write a whole file by way of a temporary one: a reader finds the old or the new one."""
         self.write_in_place(temporary, text)
         self.move(temporary, url)
 
@@ -77,11 +77,11 @@ class Files:
         self._store(url).write_in_place(url, content)
 
     def make_folder(self, url: str) -> None:
-        """Make a folder and those above it, although another landing removes one of them, which is empty, in that moment."""
+        """Make a folder and its parents, also if another landing removes an empty one meanwhile."""
         self._store(url).make_folder(url)
 
     def move(self, source: str, target: str) -> None:
-        """Rename a file, replacing what is there: in one step where the store can (disks, HDFS), by copying elsewhere."""
+        """Rename a file over what is there: in one step on disks and HDFS, by copying elsewhere."""
         self._store(target).move(source, target)
 
     def names(self, url: str) -> list[str]:

@@ -124,7 +124,7 @@ class HadoopFiles:
         return True
 
     def _begin(self, fs: Any, path: Any) -> Any:
-        """A stream into a new file; it fails, at the latest when it is closed, where there is one."""
+        """Open a stream into a new file; it fails, at the latest at its close, if there is one."""
         if fs.hasPathCapability(path, _CONDITIONAL) and not fs.exists(path):
             return fs.createFile(path).opt(_CONDITIONAL, "true").build()
         return fs.create(path, False)
@@ -154,7 +154,7 @@ class HadoopFiles:
                 return
 
     def move(self, source: str, target: str) -> None:
-        """Rename a file, replacing what is there: in one step where the store can (disks, HDFS), by copying elsewhere."""
+        """Rename a file over what is there: in one step on disks and HDFS, by copying elsewhere."""
         with _named(target):
             start, end = self._at(source)[0], self._at(target)[0]
             rename = self._java(f"{_FS}.Options.Rename")
@@ -253,7 +253,7 @@ class HadoopFiles:
         return self._stores[store][1]
 
     def _java(self, name: str) -> Any:
-        """Look up a full name in Java, once: py4j asks Java for each part of it, which adds up to seconds."""
+        """Look up a full name in Java, once: py4j asks Java for each part, which takes seconds."""
         if name not in self._known:
             self._known[name] = reduce(getattr, name.split("."), self._jvm)
         return self._known[name]

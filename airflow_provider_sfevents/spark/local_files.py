@@ -74,7 +74,7 @@ class LocalFiles:
             path.write_bytes(content.encode() if isinstance(content, str) else content)
 
     def make_folder(self, url: str) -> None:
-        """Make a folder and those above it, of which another landing may remove one in that moment."""
+        """Make a folder and its parents, one of which another landing may remove meanwhile."""
         with _named(url):
             for tries_left in reversed(range(_MAKINGS)):
                 try:

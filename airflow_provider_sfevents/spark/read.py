@@ -46,7 +46,7 @@ def read_batch(
     *,
     keep_payload: bool = False,
 ) -> DataFrame:
-    """Read the decoded events of a staged batch: the columns `land.py` would land, in no particular order.
+    """Read the decoded events of a staged batch: the columns that `land.py` lands, unordered.
 
     Events that cannot be decoded are left out; `read_undecodable` has them.
 
@@ -62,7 +62,7 @@ def read_batch(
 
 
 def read_undecodable(spark: SparkSession, manifest_url: str) -> DataFrame:
-    """Read the events of a staged batch that cannot be decoded, with their raw payload and the reason."""
+    """Read the undecodable events of a staged batch, with their raw payload and the reason."""
     batch = open_batch(spark, Files(spark), manifest_url, accelerated=has_accelerator(spark))
     return batch.undecodable(spark).drop(envelope.SPLIT)
 

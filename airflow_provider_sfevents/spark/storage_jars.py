@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 _NO_STORE = re.compile(
-    r"Class org\.apache\.hadoop\.fs\.(?P<kind>s3a)\.\w+ not found|No FileSystem for scheme \"?(?P<scheme>\w+)"
+    r"Class org\.apache\.hadoop\.fs\.(?P<kind>s3a)\.\w+ not found"
+    r"|No FileSystem for scheme \"?(?P<scheme>\w+)"
 )
 _STORES = {
     "s3a": "org.apache.hadoop:hadoop-aws of the version of Spark's own Hadoop",

@@ -1,4 +1,4 @@
-"""Records of an entity snapshot, read from the org for `spark/entity_snapshot.py`: files and manifest.
+"""Records of an entity snapshot, read from the org for `spark/entity_snapshot.py`.
 
 <staging>/_reads/<org>/<entity>/<read id>/
     records/part-00001.csv      or .jsonl: as the org sent them

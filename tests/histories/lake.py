@@ -295,7 +295,7 @@ class Lake:
 
 
 def _is_open(change: Change, progress: Progress | None) -> bool:
-    """Whether an event belongs to the open transaction."""
+    """Tell whether an event belongs to the open transaction."""
     if progress is None or progress.open_from is None:
         return False
     last = (progress.generation, progress.sequence)

@@ -83,7 +83,7 @@ def _with_jars(jars: Jars) -> dict[str, str]:
 
 
 def _schema(name: str, *fields: dict[str, Any]) -> dict[str, Any]:
-    """Make a platform event's schema as GetSchema returns it: two fields of its own, then optional ones."""
+    """Make a platform event's schema as GetSchema returns it, with two fields of its own."""
     own = [
         {"name": "CreatedDate", "type": "long", "doc": "CreatedDate:DateTime"},
         {"name": "CreatedById", "type": "string", "doc": "CreatedBy:EntityId"},
@@ -217,8 +217,7 @@ class Staging:
 
         :param per_part: events of each staged file, the last of which has what is left; or of the
             first, the second, and so on.
-        :param worth_a_task: whether each staged file is, or they are put together
-            (`spark.landing.splits`).
+        :param worth_a_task: False: files are put together (`spark.landing.splits`).
         :param ids: the events'; default: the ordinal, and from the second batch on its number
             before it.
         :param manifest: what it says otherwise than usual.
@@ -365,7 +364,7 @@ def at(step: str, act: Callable[[], object], times: int = 1) -> OnStep:
 
 @pytest.fixture
 def staging(tmp_path: Path) -> Staging:
-    """In a folder with the characters that names of orgs, consumers and topics may bring into a path."""
+    """Staging in a folder with the characters that names of orgs and topics bring into a path."""
     return Staging(tmp_path / "staging area" / "00D%2Fx@+é")
 
 

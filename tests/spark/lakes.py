@@ -1,4 +1,4 @@
-"""Delta and Iceberg tables for tests: somewhere on this disk, by path or by name, as a reader of tables finds them."""
+"""Delta and Iceberg tables for tests, on this disk, by path or by name."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Tables:
         return {row.batch_id: row for row in found}
 
     def forget(self, batch_id: str) -> None:
-        """Take a batch's row out of the ledger, as if its landing had been killed before it was written."""
+        """Take a batch's row out of the ledger, as if its landing had been killed before."""
         if self.table_format == "parquet":
             [file] = (self.folder / ledger.TABLE).glob(f"{batch_id}-*.parquet")
             file.unlink()
@@ -97,7 +97,7 @@ def by_path(table_format: str, spark: Any, folder: Path) -> Tables:
 
 
 def by_name(table_format: str, spark: Any, folder: Path) -> Tables:
-    """In a namespace of its own, in Spark's catalog without a metastore (which lasts as long as the process), or in a hadoop one."""
+    """Make a namespace, in Spark's catalog without a metastore or in a hadoop catalog."""
     namespace = f"n{uuid4().hex[:8]}"
     if table_format == "delta":
         spark.sql(f"create namespace {namespace} location '{folder}'")

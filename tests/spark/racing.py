@@ -1,4 +1,4 @@
-"""Batches that are landed one after the other by two processes, each of which waits before its commits until the other is as far.
+"""Batches landed by two processes, each of which waits before its commits for the other.
 
 `python -m tests.spark.racing JOBS MINE OTHER`: a JSON file of landings, and the names of the two
 racers. One of them may be a session that is there already (`race`): starting one more takes longer

@@ -1,4 +1,4 @@
-"""Current state in a catalog, by name, on each format: the job by its command line, with `--flush`."""
+"""Current state in a catalog, by name: the job by its command line, with `--flush`."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def upkeep(tables: Tables, state: CurrentState) -> dict[str, Any]:
 
 
 def test_a_rest_catalog(spark: Any, jars: Jars, staging: Staging, tmp_path: Path) -> None:
-    """Batches land, are applied and maintained by name, and another client of the catalog reads each event once and the records as they are."""
+    """Batches land, are applied and maintained by name, and another client reads the result."""
     from pyiceberg.catalog import load_catalog
 
     or_skip(lambda: [*jars.iceberg, *jars.rest_catalog])

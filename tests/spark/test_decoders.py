@@ -105,7 +105,7 @@ def poisoned(seed: int, count: int) -> list[tuple[str, bytes]]:
 def test_the_accelerator_and_the_reference_make_the_same_rows(
     spark: Any, tmp_path: Path, seed: int
 ) -> None:
-    """Values, types, reasons; of well-formed and of spoiled payloads; whatever the session's time zone."""
+    """Decoders agree on values, types and reasons of good and bad payloads, in any time zone."""
     rows = staged(spark, tmp_path, poisoned(seed, 1200))
     plan = plan_batch(SCHEMAS, dict)
     left_out = frozenset({1, 5, 1000})

@@ -80,7 +80,7 @@ def test_events_delivered_again_in_another_epoch_land_once(
 
 
 def test_a_publishers_retry_lands_once(staging: Staging, lake: Lake, land_in: Land) -> None:
-    """One id with two replay ids, even in two staged files: the earlier one stays, the files of the others are as ever."""
+    """Of two events with one id, even in two staged files, the earlier one stays."""
     receipt = land_in(staging.write(**orders(staging, "a", "b", "a", "c", "a"), per_part=2))
 
     assert (receipt.events, receipt.duplicates) == (5, 2)
@@ -185,7 +185,7 @@ def test_an_event_that_decodes_at_last_lands_although_its_copy_is_in_quarantine(
 def test_a_batch_is_compared_with_the_dates_around_its_own(
     staging: Staging, lake: Lake, land_in: Land, overlaps: bool
 ) -> None:
-    """An event that is delivered again has the same bytes, so the same date: after a fallback no more dates are read."""
+    """An event that is delivered again has the same date: a fallback reads no other dates."""
     land_in(staging.write([staging.order(1, day=9), staging.order(2, day=1)], ids=["a", "b"]))
     events = [staging.order(1), staging.order(2)]
     manifest = staging.write(events, ids=["a", "b"], sequence=2, overlaps=overlaps)
@@ -229,7 +229,7 @@ def test_what_lands_while_it_is_compared_is_compared_with_too(
 def test_files_that_come_between_comparison_and_publishing_are_noticed(
     staging: Staging, lake: Lake, land_in: Land
 ) -> None:
-    """While the batch is written anew without its duplicates, another one lands: it is compared again."""
+    """A batch is compared again if another one lands while its duplicates are taken out."""
     land_in(staging.write(**orders(staging, "a")))
     other = staging.write(**orders(staging, "b"), epoch=LATER)
     late = staging.write(**orders(staging, "a", "b", "c"), sequence=2)

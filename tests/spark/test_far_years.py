@@ -68,7 +68,7 @@ def upkeep_of_records(spark: Any, root: str, table_format: str) -> None:
 def test_every_reader_has_the_values_that_landed(
     table_format: str, spark: Any, jars: Jars, tmp_path: Path, staging: Staging
 ) -> None:
-    """Each reader finds the first and the last instant in an event table, whose files have no INT96."""
+    """Each reader finds the first and the last instant in event tables, which have no INT96."""
     if table_format != "parquet":
         or_skip(lambda: getattr(jars, table_format))
     # Without a space in its name: polars does not find the files of a Delta table otherwise.
@@ -98,7 +98,7 @@ def test_every_reader_has_the_values_that_landed(
 def test_every_reader_has_the_records_that_changed(
     table_format: str, row_changes: str, spark: Any, jars: Jars, tmp_path: Path, staging: Staging
 ) -> None:
-    """Records from events that an entity snapshot has replaced are read with their values, unless a reader refuses deletion vectors."""
+    """Records that a snapshot replaced are read with their values, or deletion vectors refused."""
     or_skip(lambda: getattr(jars, table_format))
     staging.schemas["far_account"] = SCHEMAS["far_account"] = {
         **SCHEMAS["org_account"],

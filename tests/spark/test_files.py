@@ -47,7 +47,7 @@ def test_a_folder_that_another_fills_in_that_moment_stays(spark: Any, tmp_path: 
 def test_a_receipt_is_as_closed_as_its_folder(
     spark: Any, tmp_path: Path, folder: int, file: int
 ) -> None:
-    """A file that Spark writes into the staging area follows `staging_mode`, also when it is replaced."""
+    """A file that Spark writes or replaces in the staging area follows `staging_mode`."""
     tmp_path.chmod(folder)
     place = tmp_path / "landed.json"
     for text in ("one", "two"):
@@ -70,7 +70,7 @@ def test_a_folder_that_another_removes_in_that_moment_is_gone(spark: Any, tmp_pa
 def test_folders_come_and_go_below_a_folder_that_goes_when_empty(
     spark: Any, tmp_path: Path, store: type[Files | HadoopFiles]
 ) -> None:
-    """One of two batches makes its folder while the other removes its own, and the one above if it is empty."""
+    """A batch makes its folder while another removes its own and the empty one above."""
     root = tmp_path / "_landing"
 
     def come_and_go(batch: int) -> None:

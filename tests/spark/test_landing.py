@@ -106,7 +106,7 @@ def test_the_envelope_says_which_event_it_is_and_how_it_came_here(
 def test_a_change_event_lands_with_names_in_place_of_bitmaps(
     spark: Any, staging: Staging, lake: Lake
 ) -> None:
-    """The header as a struct, a name that is text or a record as one struct, 64-bit numbers whole."""
+    """A change event lands with its header and name as structs, and 64-bit numbers whole."""
     header = {
         "entityName": "Account",
         "recordIds": ["001A", "001B"],
@@ -169,7 +169,7 @@ def test_a_bad_event_goes_to_quarantine_and_the_others_land(
 def test_too_many_bad_events_land_nothing(
     spark: Any, staging: Staging, lake: Lake, limit: int | None, said: str
 ) -> None:
-    """The message has the counts, the first reason and the remedy; no file and no receipt is left."""
+    """The error has the counts, the first reason and the remedy; no file or receipt is left."""
     good = [] if limit is None else [staging.order(1)]
     manifest = staging.write([("order", b""), ("order", b"x"), *good])
 
@@ -206,7 +206,7 @@ def test_schemas_of_one_event_type_share_a_table(spark: Any, staging: Staging, l
 def test_a_field_that_changed_in_kind_gets_a_column_of_its_own(
     spark: Any, staging: Staging, lake: Lake
 ) -> None:
-    """In one batch as between two: the smaller group's values are not lost, and everything stays in one table."""
+    """Values of a field in two kinds stay in one table, within a batch and between two."""
     other = staging.event("order3", CreatedDate=0, CreatedById="005A", Number__c=1.5)
     land_in(spark, lake, staging.write([staging.order(0), other, staging.order(2)]))
 
@@ -238,7 +238,7 @@ def test_a_schema_that_contradicts_most_of_the_batch_is_put_aside_on_request(
 def test_a_batch_is_planned_anew_when_another_records_columns_meanwhile(
     spark: Any, staging: Staging, lake: Lake
 ) -> None:
-    """Both bring the same field, in two kinds, to a table that has it in neither: one column is text, the other number."""
+    """Two landings that bring a new field in two kinds make a text and a number column."""
     first = staging.write([staging.order(0)])
     number = staging.event("order3", CreatedDate=0, CreatedById="005A", Number__c=1.5)
     second = staging.write([number], sequence=2)
@@ -275,7 +275,7 @@ def test_ledger_and_receipt_say_what_changed_in_the_tables_columns(
 
 
 def test_every_schema_is_kept_once(spark: Any, staging: Staging, lake: Lake) -> None:
-    """A schema stands in the ledger's row of the batch that brought it first, however often that lands."""
+    """A schema is in the ledger's row of the batch that brought it first, at each landing."""
     import duckdb
 
     newer = staging.event("order2", CreatedDate=0, CreatedById="005A", Number__c="new", Size__c=7)
@@ -303,7 +303,7 @@ def test_an_empty_batch_lands_as_nothing(spark: Any, staging: Staging, lake: Lak
 
 
 def test_landing_again_makes_the_same_files(spark: Any, staging: Staging, lake: Lake) -> None:
-    """Byte by byte: the content follows from the batch alone, also when a staged file has many row groups."""
+    """Landed files are equal byte by byte, also if a staged file has many row groups."""
     events = [*(staging.order(n, day=n % 3) for n in range(3000)), ("order", b"spoilt")]
     manifest = staging.write(events, per_part=1500, row_group_size=100)
     land_in(spark, lake, manifest)
@@ -345,7 +345,7 @@ def test_a_batch_that_became_another_replaces_what_it_landed_before(
 def test_a_staged_file_of_many_dates_lands_as_one_file_for_each(
     spark: Any, staging: Staging, lake: Lake
 ) -> None:
-    """More than are written side by side, and in turn; the events of each are in the batch's order."""
+    """Many event types land, side by side and in turn, each in the batch's order."""
     dates, events = 14, 70
     assert dates > writing.OPEN_FILES
     manifest = staging.write([staging.order(n, day=n * 3 % dates) for n in range(events)])

@@ -113,7 +113,7 @@ def assert_says(receipt: Receipt, order: LandingOptions) -> None:
 def test_the_form_that_has_landed_stays(
     spark: Any, forms: Forms, lake: Lake, tmp_path: Path, first: str
 ) -> None:
-    """The other one changes nothing, takes no step, and its receipt has the end and the counts of what has landed."""
+    """The second form changes nothing, and its receipt has the end and counts of the landed one."""
     landed, other = (forms.older, forms.newer) if first == "older" else (forms.newer, forms.older)
     taken: list[str] = []
     assert_says(land(spark, landed), landed)
@@ -202,7 +202,7 @@ def test_a_newer_form_comes_while_the_older_is_about_to_be_done(
 def test_an_older_form_wakes_up_while_the_newer_one_is_published(
     spark: Any, forms: Forms, lake: Lake, step: str
 ) -> None:
-    """Before the newer one is done the older sees that it is under way, and the folder it would move from is gone."""
+    """An older form sees that a newer one is under way, and its own folder is gone."""
     woken: list[str] = []
 
     def publish_newer() -> None:
@@ -260,7 +260,7 @@ def test_the_newer_form_is_killed_over_what_a_killed_older_one_left(
 def test_what_an_older_form_left_that_gave_way_in_the_middle_goes(
     spark: Any, forms: Forms, lake: Lake
 ) -> None:
-    """It has moved its files, sees the newer one and removes its own folder, before the newer one looks for others."""
+    """An older form moves files, sees the newer one, and removes its folder before the check."""
     moved, go = threading.Event(), threading.Event()
     failures: list[BaseException] = []
 

@@ -1,4 +1,4 @@
-"""Number of Spark jobs of a landing on its usual path; a count, so it is the same on every machine."""
+"""Number of Spark jobs of a landing on its usual path; the count is equal on every machine."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def jobs(spark: Any) -> int:
 
 
 def test_a_batch_of_one_type_takes_few_spark_jobs(any_tables: Tables, staging: Staging) -> None:
-    """A later batch into a table that has rows on its dates: decoded, compared, brought in and written into the ledger."""
+    """A later batch into a table with rows on its dates takes few Spark jobs."""
     events = [staging.order(number) for number in range(20)]
     any_tables.land(staging.write(events))
     manifest = staging.write(events, sequence=2)

@@ -171,7 +171,7 @@ def test_a_killed_landing_over_an_older_form_of_the_batch(
 def test_a_twin_that_lands_the_whole_batch_in_between(
     spark: Any, order: LandingOptions, lake: Lake, staging: Staging, name: str
 ) -> None:
-    """At whichever step one is overtaken by the other: every row once, both end well, one receipt."""
+    """A landing overtaken by its twin at any step leaves each row once and one receipt."""
 
     def overtaken(taken: str, about: str) -> None:
         if f"{taken} {about}" == name:

@@ -1,4 +1,4 @@
-"""Landings that wake up late, when their batch was landed, swept or staged anew: they change nothing that counts."""
+"""Landings that continue after their batch was landed, swept or staged anew change nothing."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def tables_of(contents: dict[str, bytes]) -> dict[str, bytes]:
 def test_a_twin_that_wakes_up_late_changes_nothing(
     spark: Any, staging: Staging, lake: Lake, moment: str
 ) -> None:
-    """Written and asleep since; its batch landed, was swept, and others landed that leave out what it holds."""
+    """A landing that continues after its batch was landed and swept adds no row."""
     order = LandingOptions(
         manifest_url=staging.write([staging.order(0), staging.order(1)]), table=str(lake.root)
     )
@@ -81,7 +81,7 @@ def test_a_job_that_starts_after_its_batch_was_swept_says_so(
 def test_a_batch_whose_manifest_changes_while_it_is_written_does_not_land(
     spark: Any, staging: Staging, lake: Lake, gone: bool
 ) -> None:
-    """The staging area was lost, or the batch fetched anew in the same place: what was read is not what counts."""
+    """A landing changes nothing if its batch was fetched again, here or in another staging area."""
     order = LandingOptions(manifest_url=staging.write([staging.order(0)]), table=str(lake.root))
 
     def change() -> None:

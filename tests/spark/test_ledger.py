@@ -56,7 +56,7 @@ def opened(tables: Tables) -> MergedLedger:
 
 
 def test_a_row_lands_with_the_next_revision_and_never_over_another_form(tables: Tables) -> None:
-    """A claim keeps another form out, is taken over by the next claim, and goes when its form lands."""
+    """A claim keeps another form out, is replaced by the next claim, and goes with the landing."""
     books = opened(tables)
     assert (books.version(), books.view(ROW.batch_id)) == ("", ledger.LedgerView())
 

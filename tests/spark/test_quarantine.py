@@ -95,7 +95,7 @@ def test_landing_again_with_the_schema_takes_events_out_of_quarantine(
 def test_a_copy_of_an_event_in_quarantine_lands_where_it_decodes_first(
     spark: Any, staging: Staging, lake: Lake, unknown: str
 ) -> None:
-    """And leaves quarantine, landing nowhere else, when the batch that put it there is landed again."""
+    """An event leaves quarantine if the batch that put it there is landed again."""
     land_in(spark, lake, unknown)
     first = staging.batch
     again = staging.write([newer(staging, "a")], ids=["id-1"], sequence=2)
@@ -143,7 +143,7 @@ def test_a_job_of_ones_own_finds_them_too(spark: Any, unknown: str) -> None:
 def test_each_kind_of_poison_is_put_aside_with_its_reason(
     spark: Any, staging: Staging, lake: Lake
 ) -> None:
-    """Bytes too few, bytes too many, an enum symbol that the schema does not have, text that is none; the rest lands."""
+    """Events with bad lengths, enum symbols or text go to quarantine; the rest lands."""
     good = staging.event(
         "account",
         ChangeEventHeader={

@@ -1,4 +1,4 @@
-"""Each example of `docs/how-to/read-tables.md`, as a reader pastes it, on tables that were landed."""
+"""Each example of `docs/how-to/read-tables.md`, as a reader pastes it, on landed tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Staged files that are read together: one task, one landed file for each date, the batch's order."""
+"""Staged files that one task reads: one landed file for each date, in the batch's order."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def refused(spark: Any, staging: Staging, lake: Lake) -> str:
     ],
 )
 def test_a_file_where_a_folder_must_be(spark: Any, staging: Staging, lake: Lake, path: str) -> None:
-    """It is named, and not one file of the batch can be seen, even if it is the last folder that cannot be made."""
+    """The error names the folder that cannot be made, and no file of the batch can be seen."""
     (lake.root / path).parent.mkdir(parents=True, exist_ok=True)
     (lake.root / path).write_text("in the way")
 

@@ -1,4 +1,4 @@
-"""The job as a cluster gets it: `spark-submit`, the job's file and the zip, in a Python that has nothing of this project."""
+"""The job as a cluster gets it: its file and the zip, in a Python without this project."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def made_of(tables: Tables) -> dict[str, str]:
 def test_event_tables_are_made_with_the_options_asked_for(
     table_format: str, spark: Any, staging: Staging, tmp_path: Path
 ) -> None:
-    """The table is laid out so before and after upkeep, an old batch lands again in it, and each reader finds each event once."""
+    """A table keeps its layout through upkeep, and each reader finds each event once."""
     # polars does not open a Delta table below a folder with a space in its name.
     tables = by_path(table_format, spark, tmp_path / "lake")
     wanted = {

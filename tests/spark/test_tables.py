@@ -1,4 +1,4 @@
-"""Landing in Delta and Iceberg tables, by path and by name, on a real Spark with their real jars."""
+"""Landing in Delta and Iceberg tables, by path and by name, on a real Spark with real jars."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_each_landing_is_one_commit_for_each_table(anywhere: Tables, staging: St
 def test_landing_another_form_replaces_exactly_the_batchs_rows(
     tables: Tables, staging: Staging
 ) -> None:
-    """Rows that the batch has no more go, from its tables and from others, on old dates and on new ones; other batches stay."""
+    """Rows that a batch no longer has go from all tables and dates; other batches stay."""
     alert = staging.event("alert", CreatedDate=0, CreatedById="005A", At__c=1)
     tables.land(staging.write([staging.order(7)], sequence=11))
     first = [*(staging.order(n, day=n) for n in range(4)), alert, ("order", b"")]

@@ -81,25 +81,25 @@ def said(tables: Tables, batch_id: str) -> list[tuple[str, str]]:
     return sorted((one["what"], one.get("column", "")) for one in tables.landed()[batch_id].drift)
 
 
+OLD_VALUES = {
+    "Number__c": "one",
+    "Amount__c": 0.5,
+    "Size__c": 3,
+    "Place__c": {"Latitude": 48.4},
+}
+NEW_VALUES = {
+    "Size__c": 2**40,
+    "Number__c": "two",
+    "Note__c": "new",
+    "Place__c": {"Longitude": 9.9, "Latitude": None},
+}
+
+
 def test_a_table_lives_through_all_that_a_schema_does(any_tables: Tables, staging: Staging) -> None:
-    """Two versions in one batch, then others: columns are added and never dropped, each keeps its type, and the log has it all."""
+    """Columns are added and never dropped, each keeps its type, and the ledger has each change."""
     tables, at = any_tables, FIRST_DAY_MS
-    old = staging.event(
-        "v1",
-        CreatedDate=at,
-        Number__c="one",
-        Amount__c=0.5,
-        Size__c=3,
-        Place__c={"Latitude": 48.4},
-    )
-    new = staging.event(
-        "v2",
-        CreatedDate=at,
-        Size__c=2**40,
-        Number__c="two",
-        Note__c="new",
-        Place__c={"Longitude": 9.9, "Latitude": None},
-    )
+    old = staging.event("v1", CreatedDate=at, **OLD_VALUES)
+    new = staging.event("v2", CreatedDate=at, **NEW_VALUES)
     tables.land(staging.write([old, new]))
     narrow = staging.event("v3", CreatedDate=at, Amount__c=7, Number__c=1.5)
     tables.land(staging.write([old, narrow], sequence=2))

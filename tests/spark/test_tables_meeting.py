@@ -1,4 +1,4 @@
-"""Landings in Delta and Iceberg tables that are killed, or meet another one: twins, other batches, other forms of the batch."""
+"""Landings in Delta and Iceberg tables that are killed, or meet twins, batches or other forms."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def forms(staging: Staging, tmp_path: Path) -> Forms:
 
 
 def test_the_form_that_has_landed_stays(tables: Tables, forms: Forms) -> None:
-    """The other one changes nothing, and its receipt has the counts and the end of what has landed."""
+    """The other form changes nothing, and its receipt has the counts and end of the landed one."""
     tables.land(forms.older)
     before = tables.commits()
 

@@ -1,4 +1,4 @@
-"""Two Spark jobs, each a process with a JVM of its own, that commit to one table at the same moment."""
+"""Two Spark jobs, each with a JVM of its own, that commit to one table at the same moment."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ LONGEST_WAIT = 300
 
 @contextmanager
 def other_racer(jobs: Path) -> Iterator[None]:
-    """A process that lands the right ones of these; at the end of the block it has come to its own."""
+    """Start a process that lands the right-hand batches; it has ended at the end of the block."""
     command = [sys.executable, "-m", "tests.spark.racing", str(jobs), "right", "left"]
     log = jobs.with_name("right.log")
     with log.open("w") as said:

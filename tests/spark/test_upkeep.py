@@ -1,4 +1,4 @@
-"""Upkeep of Delta and Iceberg tables: the same rows in few files, beside landings and applies, on a real Spark."""
+"""Upkeep of Delta and Iceberg tables: the same rows in few files, on a real Spark."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def age(tables: Tables, name: str = "Order__e") -> None:
 
 
 def test_many_small_files_become_few_with_the_same_rows(tables: Tables, staging: Staging) -> None:
-    """A dry run foretells it and changes nothing; afterwards batches land and land again as before."""
+    """A dry run predicts upkeep and changes nothing; batches land as before afterwards."""
     first, *_ = land(tables, staging, 1, 2, 3)
     before = tables.rows("Order__e", *COLUMNS)
     lying = files(tables)
@@ -107,7 +107,7 @@ def test_many_small_files_become_few_with_the_same_rows(tables: Tables, staging:
 
 
 def test_files_that_no_kept_version_needs_are_removed(tables: Tables, staging: Staging) -> None:
-    """Files that compaction has replaced stay as long as a reader may use them, and go when they are old, as do files of dead tasks."""
+    """Replaced files stay while a reader may use them; old ones and those of dead tasks go."""
     land(tables, staging, 1, 2)
     upkeep(tables)
     before = tables.rows("Order__e", *COLUMNS)
@@ -140,7 +140,7 @@ def test_two_upkeeps_at_once_leave_every_row_once(tables: Tables, staging: Stagi
 
 
 def test_tables_of_others_are_left_alone(tables: Tables, staging: Staging) -> None:
-    """A namespace may hold them; nothing of theirs is read or written, and they are not reported."""
+    """Other tables in a namespace are neither read, written nor reported."""
     land(tables, staging, 1)
     tables.sql(f"create table {{}} (a int) using {tables.table_format}", "theirs")
     tables.sql("insert into {} values (1)", "theirs")
@@ -162,7 +162,7 @@ def test_a_root_without_tables_is_refused(tables: Tables) -> None:
 def test_current_state_is_the_same_after_upkeep(
     table_format: str, spark: Any, staging: Staging, tmp_path: Path
 ) -> None:
-    """Its tables are compacted, the next batch is applied after it, and a tombstone stays where the entity was never read in full."""
+    """State tables are compacted and applied to again; tombstones stay without a full snapshot."""
     root = tmp_path / "records"
     state = CurrentState(spark, str(root), table_format, staging)
     created = [

@@ -1,4 +1,4 @@
-"""Upkeep that is killed before and after each of its statements, beside landings and applies that are killed, too, on a real Spark."""
+"""Upkeep killed before and after each statement, beside killed landings and applies."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def delete(tables: Tables, number: str) -> None:
 
 
 def test_the_next_upkeep_completes_one_that_was_killed(tables: Tables, staging: Staging) -> None:
-    """Killed before and after each statement, the rows stay as they are, and the next run ends where an undisturbed one does."""
+    """After a kill at any statement the rows are as before, and the next run completes upkeep."""
     tables.land(batch(staging, 1), table_properties={"write.delete.mode": "merge-on-read"})
     delete(tables, "N11")
     taken: set[str] = set()
@@ -137,7 +137,7 @@ def test_the_next_upkeep_completes_one_that_was_killed(tables: Tables, staging: 
 
 
 def test_batches_land_at_every_step_of_upkeep(tables: Tables, staging: Staging) -> None:
-    """A new batch lands, and an old one lands again, right before each statement of upkeep, which is killed after it or continues."""
+    """Batches that land before any statement of upkeep have their rows once, also after a kill."""
     first = batch(staging, 1)
     tables.land(first)
     for number, (step, is_killed) in enumerate(DISTURBED, 1):
@@ -186,7 +186,7 @@ def test_upkeep_is_killed_at_every_step_of_a_landing(tables: Tables, staging: St
 def test_upkeep_is_killed_at_every_commit_of_an_apply(
     table_format: str, spark: Any, staging: Staging, tmp_path: Path
 ) -> None:
-    """An apply that is killed there, too, and applied again, leaves the records as the org has them."""
+    """An apply killed beside upkeep, and run again, leaves the records as the org has them."""
     state = CurrentState(spark, str(tmp_path / "records"), table_format, staging)
     state.apply(
         state.stage(

@@ -128,10 +128,8 @@ class ManagedSubscription:
     ) -> FetchResult:
         """Fetch one batch, as `PubSubClient.fetch`: the events after the last commit.
 
-        The stream stays open for the commit.
-
-        A stream lost after the first new event ends the batch (`ended_by="lost"`); `deliveries`
-        counts dropped events, too.
+        The stream stays open for the commit. A stream lost after the first new event ends the batch
+        (`ended_by="lost"`); `deliveries` counts dropped events, too.
 
         :param known: reads the events staged before, event ids by replay id; blocks. Such events
             are dropped if a stream begins with them.

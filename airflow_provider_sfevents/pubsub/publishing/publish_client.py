@@ -111,8 +111,8 @@ class PublishClient:
 
         :param ids: the events' ids, to recognise a repetition by; random if not given.
         :raises ConfigurationError: naming all mistakes in the records; nothing is sent.
-        :raises PublishInterruptedError: with the events that may be on the bus, those that are not, and
-            the ids to continue with.
+        :raises PublishInterruptedError: has the events that may be on the bus, those that are not,
+            and the ids to continue with.
         :raises QuotaExceededError: with the number of published events.
         """
         encoder = await self.encoder(topic, identify=ids_of(ids, records))

@@ -62,7 +62,8 @@ _PLANS = 10
 def land_and_apply(spark: SparkSession, landing: LandingOptions, options: ApplyOptions) -> Receipt:
     """Land a batch in the event tables, then apply it to those of records; the receipt comes last.
 
-    :raises NotLandedError: another form of the batch has landed than the one that is staged here; nothing is applied.
+    :raises NotLandedError: another form of the batch has landed than the one that is staged here;
+        nothing is applied.
     """
     if options.flush:
         return _flush(spark, options)
@@ -72,9 +73,10 @@ def land_and_apply(spark: SparkSession, landing: LandingOptions, options: ApplyO
         said = (receipt.end or manifest.end, receipt.events)
         if said != (manifest.end, manifest.events):
             raise NotLandedError(
-                f"Another form of batch {manifest.batch_id} has landed: it ends at {receipt.end}, and the one that is staged here at "
-                f"{manifest.end}. It was fetched where the staging area is another one, and is to be applied from there. Nothing of this form "
-                "was applied; give all workers one staging area."
+                f"Another form of batch {manifest.batch_id} has landed: it ends at {receipt.end}, "
+                f"and the one that is staged here at {manifest.end}. It was fetched where the "
+                "staging area is another one, and is to be applied from there. Nothing of this "
+                "form was applied; give all workers one staging area."
             )
         return replace(receipt, applied=apply_batch(spark, options, landed))
 

@@ -1,1 +1,1 @@
-"""Landing of one staged batch: decode, write beside the tables, compare, bring in, record in the ledger."""
+"""Landing of a staged batch: decode, write beside the tables, compare, bring in, record."""

@@ -1,4 +1,4 @@
-"""One attempt at landing one batch: the steps of `landing`, in their order, and what an attempt leaves that fails or gives way."""
+"""One attempt at landing one batch: its steps in order, and the files that a failed one leaves."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class LandingAttempt:
     def run(self) -> Receipt:
         before = self._fence.landed()
         try:
-            self._fence.check()  # here first: where another form has landed, Spark has nothing to do
+            self._fence.check()  # first: if another form has landed, Spark has nothing to do
             self._make_folder()
             return self._receipt(self._land())
         except OtherFormLandedError as other:
@@ -125,7 +125,10 @@ class LandingAttempt:
         return landed
 
     def _make_folder(self) -> None:
-        """Make the attempt's folder, and remember whether others were there: they may leave files in the tables and be gone later."""
+        """Make the attempt's folder, and remember whether there were others.
+
+        They may leave files in the tables and be gone later.
+        """
         steps.reached(steps.LANDING_FOLDER, self._batch_id)
         self._left_overs = self._files.exists(self._fence.attempts)
         self._files.make_folder(self._fence.folder)
@@ -215,7 +218,7 @@ class LandingAttempt:
         return landed
 
     def _overtake(self, outdated: Iterable[str], landed: LedgerRow) -> None:
-        """Keep attempts at older forms from landing, and take over the claim of an attempt at another form that is no more.
+        """Keep attempts at older forms from landing, and take over the claim of an ended one.
 
         :raises OtherFormError: another form has landed meanwhile.
         """
@@ -243,7 +246,7 @@ class LandingAttempt:
     def _record(self, new_schema_ids: AbstractSet[str]) -> tuple[Mapping[str, Any], ...]:
         """Record columns; what has changed in them.
 
-        :raises ColumnsMovedError: another landing has recorded columns since this batch was planned.
+        :raises ColumnsMovedError: another landing has recorded columns since the batch was planned.
         """
         drift = drift_report(self._batch.plan, new_schema_ids)
         self._types.keep(self._batch.plan.evolutions)
@@ -275,7 +278,7 @@ class LandingAttempt:
         self._files.remove_if_empty(f"{self._root}/{file_moves.LANDING}")
 
     def _check(self, writer: AttemptWriter, undecodable: int) -> None:
-        """:param undecodable: events of the whole batch, those that are left out as duplicates too."""
+        """:param undecodable: events of the whole batch, including left-out duplicates."""
         events = self._batch.manifest.events
         rows = sum(writer.written.values())
         duplicates = len(writer.left_out)
@@ -290,13 +293,14 @@ class LandingAttempt:
         limit = self._max_quarantined
         too_many = undecodable == events if limit is None else quarantined > limit
         if too_many and quarantined:
+            share = (
+                "which is all of them" if limit is None else f"more than max_quarantined={limit}"
+            )
             raise NotLandedError(
                 f"{quarantined} of {counted(events, 'event')} of batch {self._batch_id} "
-                f"cannot be decoded, "
-                f"{'which is all of them' if limit is None else f'more than max_quarantined={limit}'}; "
-                f"nothing was landed and the batch "
-                f"stays staged. The first reason: {writer.first_reason()}. Mend the cause "
-                f"and run the task again, or raise "
+                f"cannot be decoded, {share}; nothing was landed and the batch stays staged. "
+                f"The first reason: {writer.first_reason()}. Mend the cause and run the task "
+                "again, or raise "
                 "max_quarantined to land them in quarantine."
             )
 

@@ -1,4 +1,4 @@
-"""Events of a batch that have landed before: no event is to be in a table twice, whichever batch brought it.
+"""Duplicates: events of a batch that have landed already, in whichever batch.
 
 An event is known by its id; a change event also by what it says of itself: entity, transaction,
 number in it, kind of change, records. (The kind belongs to it: the overflow event of an entity may
@@ -84,11 +84,11 @@ class Source:
 
 
 Compared = dict[tuple[str, Source], Standing]
-"""What is standing, for each table of the batch and each source it is compared with."""
+"""State of each source that each table of the batch is compared with."""
 
 
 def sources(plan: SchemaPlan, table: str, topic: str) -> tuple[Source, ...]:
-    """Name the tables in which events may stand already that a batch is about to land in this one."""
+    """Name the tables that may already hold events which a batch is about to land in this one."""
     kinds = {kind.name: kind for kind in plan.types}
     if table != file_moves.QUARANTINE:
         return (_source(kinds[table]),)

@@ -104,7 +104,7 @@ def _landed(
     tables: Tables,
     options: LandingOptions,
 ) -> tuple[LandedBatch, Receipt]:
-    """Plan and land; once more from the start where another landing has recorded columns of a table meanwhile."""
+    """Plan and land; start again if another landing has recorded a table's columns meanwhile."""
     decimals = read_decimals(options.decimals)
     accelerated = has_accelerator(spark)
     for _ in range(_PLANS):

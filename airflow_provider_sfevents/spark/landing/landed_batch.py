@@ -1,4 +1,4 @@
-"""A batch whose rows are in the event tables, as a landing hands it to what comes after it in the same job."""
+"""A batch whose rows are in the event tables: a landing's result for the rest of the same job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Splits of a batch: consecutive staged files that one task of Spark reads, enough to be worth a task.
+"""Splits of a batch: consecutive staged files that one Spark task reads.
 
 A task, each file it writes and each date of these cost a tenth of a second, whatever they hold; and
 the fetch closes a file after seconds, so that little is lost with it. What a task reads follows

@@ -268,7 +268,7 @@ def _manifest_now(files: Files, batch: StagedBatch) -> str | None:
 
 
 def _check_files(files: Files, folder: str, parts: Iterable[Part]) -> None:
-    """:raises StagingError: a file is missing, or holds another number of events than the manifest says."""
+    """:raises StagingError: a file is missing, or has not the manifest's number of events."""
     said = {f"{folder}/{part.path}": part.events for part in parts}
     for url, rows in files.row_counts(said).items():
         if rows is None:

@@ -1,4 +1,4 @@
-"""Files that an attempt writes into its own folder before anything is published, and their rows' numbers.
+"""Files that an attempt writes into its own folder before anything is published.
 
 What was written is counted by split, the staged files that one task reads. Where rows are lacking,
 and only there, the split is read once more, for the quarantine.
@@ -236,8 +236,10 @@ def reading_session(spark: SparkSession) -> SparkSession:
         "spark.sql.files.maxPartitionBytes": str(2**62),
         "spark.sql.files.minPartitionNum": "1",
         "spark.sql.files.openCostInBytes": "0",
-        "spark.sql.icu.caseMappings.enabled": "false",  # of hexadecimal digits there is nothing to ask; to make ICU ready takes a second
-        "spark.sql.codegen.useIdInClassName": "false",  # the splits are read by the same code, which Java then compiles once
+        # ICU takes a second to start, and hexadecimal digits do not need it.
+        "spark.sql.icu.caseMappings.enabled": "false",
+        # The splits are read by the same code, which Java then compiles once.
+        "spark.sql.codegen.useIdInClassName": "false",
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(_ROWS_PER_ARROW_BATCH),
         "spark.sql.execution.arrow.maxBytesPerBatch": str(_BYTES_PER_ARROW_BATCH),
     }

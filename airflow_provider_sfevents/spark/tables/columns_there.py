@@ -45,7 +45,7 @@ def found_in(tables: Tables, event_type: str) -> Recorded:
 
 
 def field_type(kind: DataType) -> FieldType | None:
-    """Find the type of a column; None for types that no landing makes: such a column is a user's own, and stays null."""
+    """Find the type of a column; None: no landing makes it, so it is a user's and stays null."""
     from pyspark.sql.types import ArrayType, DecimalType, MapType, StructType
 
     if isinstance(kind, DecimalType):

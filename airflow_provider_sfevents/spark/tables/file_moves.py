@@ -36,7 +36,8 @@ LANDING = "_landing"
 QUARANTINE = "_quarantine"
 
 _WRITTEN = re.compile(
-    r"(?P<table>[^/]+)/(?P<folder>event_date=(?P<date>[^/]+))/staged_split=(?P<split>\d+)/[^/]+\.parquet"
+    r"(?P<table>[^/]+)/(?P<folder>event_date=(?P<date>[^/]+))"
+    r"/staged_split=(?P<split>\d+)/[^/]+\.parquet"
 )
 
 

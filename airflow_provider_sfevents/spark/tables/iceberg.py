@@ -1,4 +1,4 @@
-"""Iceberg: by path, in a hadoop catalog whose warehouse is the folder above the root, or by name in whatever catalog.
+"""Iceberg: by path, in a hadoop catalog above the root, or by name in any catalog.
 
 A MERGE at serializable isolation has read what its condition says, so that one of two at once
 fails; two appends would both succeed. The isolation is a property of the table, and tables are made

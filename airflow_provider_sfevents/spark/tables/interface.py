@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.tables.ledger import LedgerRow, LedgerView
 
 Standing = dict[str, frozenset[str]]
-"""What of a table may hold rows of other batches: names of files by folder, or the table's version.
+"""Parts of a table that may hold rows of other batches: file names by folder, or the version.
 
-Empty: nothing does. Equal: nothing
-has come meanwhile."""
+Empty: none does. Equal to an earlier one: no row has come meanwhile.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,11 +77,11 @@ class Dialect(Protocol):
         ...
 
     def version(self, table: str) -> str:
-        """Another one after each commit, as `VERSION AS OF` takes it; empty: no row was ever there."""
+        """Text that changes with each commit, for `VERSION AS OF`; empty: there was never a row."""
         ...
 
     def check_table(self, table: str) -> None:
-        """:raises ConfigurationError: a table that is there is set up so that landing in it would not be safe."""
+        """:raises ConfigurationError: a table has settings with which landing is not safe."""
         ...
 
 

@@ -23,7 +23,7 @@ PARTITIONINGS = {
     DELTA: (EVENT_DATE, NOT_PARTITIONED),
     ICEBERG: (EVENT_DATE, EVENT_MONTH, NOT_PARTITIONED),
 }
-"""What `partition_by` may be. A table keeps the partitioning it was made with."""
+"""Values of `partition_by`. A table keeps the partitioning that it was made with."""
 
 SESSION_CATALOG = "spark_catalog"
 
@@ -101,7 +101,7 @@ def looks_named(table: str) -> bool:
 
 
 def commits_safely(root: str, table_format: str) -> bool:
-    """Tell whether two landings at once see each other: a commit is a rename that fails where another one came first."""
+    """Tell whether two landings see each other: renames fail if another commit came first."""
     return table_format == PARQUET or renames_in_one_step(root)
 
 

@@ -1,4 +1,4 @@
-"""From what the user said to tables that can be landed in: the format looked for, its session set up, its namespace made."""
+"""Open tables for landing: check the format's jars, set up its session, make its namespace."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def open_dialect(
     landing_folder: str = "",
     reading: bool = False,
 ) -> tuple[SparkSession, DeltaByPath | Named, str]:
-    """Make ready a place for tables of a format with commits: a session, the format in it, and the URL of the folder beside the tables.
+    """Open a root or namespace of a format with commits: session, format, and landing folder.
 
     Parameters as of `open_tables`.
     """
@@ -136,7 +136,7 @@ def open_format(
 
 
 def _side_folder(place: Place, dialect: DeltaByPath | Named) -> str:
-    """Folder of attempts and columns' types, about which all landings in one place have to agree."""
+    """Folder of attempts and columns' types; all landings in one root have the same one."""
     if isinstance(place, naming.Folder):
         return place.root
     folder = dialect.location() if isinstance(dialect, Named) else ""

@@ -45,7 +45,7 @@ def own_session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSessio
 
 
 def reading_session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
-    """Make a session for a user's own reading: it has all that the given one has, and these settings."""
+    """Make a session for a user's own reading: the settings of the given one, and these."""
     return _made(spark, "spark.sql.", settings)
 
 
@@ -66,14 +66,14 @@ def _made(spark: SparkSession, copied: str, settings: Mapping[str, str]) -> Spar
 
 
 def few_rows(session: SparkSession, rows: int) -> None:
-    """Plan for few rows, if a batch has no more: to look at each stage before the next is planned takes longer than they do."""
+    """Plan for few rows if the batch has few: adaptive planning takes longer than its stages."""
     if rows <= FEW_ROWS:
         session.conf.set("spark.sql.adaptive.enabled", "false")
         session.conf.set("spark.sql.shuffle.partitions", "2")
 
 
 def few_rows_merge(session: SparkSession, rows: int) -> None:
-    """Let a MERGE of few rows be one job: a broadcast is a job of its own, and the table's side is those rows at most."""
+    """Let a MERGE of few rows be one job: a broadcast would be a job of its own."""
     if rows <= FEW_ROWS:
         session.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
 

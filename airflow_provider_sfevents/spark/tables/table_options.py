@@ -45,7 +45,9 @@ _REFUSED = {
         "delta.appendOnly": "a batch that lands again replaces its rows",
     },
     naming.ICEBERG: {
-        "format-version": "tables are of version 2, which every reader of docs/how-to/read-tables.md reads",
+        "format-version": (
+            "tables are of version 2, which every reader of docs/how-to/read-tables.md reads"
+        ),
         **dict.fromkeys(
             _ISOLATIONS, "landings at the same time would not see each other's commits"
         ),
@@ -69,7 +71,7 @@ class TableOptions:
 
 
 def check_table_options(table_format: str, options: TableOptions) -> None:
-    """Refuse options that the format does not have, or that readers or landings could not live with.
+    """Refuse options that the format does not have, or that break readers or landings.
 
     :raises ConfigurationError: names the option, its value and the remedy.
     """

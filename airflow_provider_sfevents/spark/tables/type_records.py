@@ -1,4 +1,4 @@
-"""The types that a table's files are written with, beside the table: `_types/<event type>/<n>.json`, the highest number counts.
+"""Types of a table's files, beside it: `_types/<event type>/<n>.json`, the highest number counts.
 
 They are kept for every format, since no table tells all of it (`recorded`). A number is taken by
 making its file, which only one of two landings can: the other one plans its batch anew, so that a

@@ -1,1 +1,1 @@
-"""Upkeep of the tables: compaction, expiry of old versions, removal of files that no version needs."""
+"""Upkeep of tables: compaction, expiry of old versions, removal of files that no version needs."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.spark.schema import envelope
-from airflow_provider_sfevents.spark.upkeep.plan import Part, TableReport, ideal_files
+from airflow_provider_sfevents.spark.upkeep.plan import DataFiles, TableReport, ideal_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,7 +98,9 @@ def _foretold(
             still += 1
         else:
             parts.setdefault(found[1] if found else "", []).append(sizes.get(_name(path), 0))
-    ideal = ideal_files((Part(files=len(part), size=sum(part)) for part in parts.values()), TARGET)
+    ideal = ideal_files(
+        (DataFiles(files=len(part), size=sum(part)) for part in parts.values()), TARGET
+    )
     dry = spark.sql(f"VACUUM {identifier} RETAIN {options.keep_hours} HOURS DRY RUN").collect()
     unneeded = {_name(str(row[0])) for row in dry}
     return TableReport(
@@ -119,7 +121,7 @@ def _detail(spark: SparkSession, identifier: str) -> Row:
 
 
 def _sizes(spark: SparkSession, location: str) -> dict[str, int]:
-    """Bytes of each Parquet file below a table's folder, by the file's name, which is unique in a Delta table."""
+    """Return the bytes of each Parquet file of a Delta table, by the file's unique name."""
     listed = (
         spark.read.format("binaryFile")
         .option("recursiveFileLookup", "true")

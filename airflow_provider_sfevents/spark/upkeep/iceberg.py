@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.spark.tables.statements import text
 from airflow_provider_sfevents.spark.upkeep.plan import (
+    DataFiles,
     IcebergFiles,
-    Part,
     TableReport,
     ideal_files,
 )
@@ -115,7 +115,7 @@ def _files(spark: SparkSession, identifier: str) -> IcebergFiles:
     counted = manifests.selectExpr("count(*)", "coalesce(sum(length), 0)").collect()[0]
     return IcebergFiles(
         parts=tuple(
-            Part(files=row["files"], size=row["size"]) for row in rows if not row["deletes"]
+            DataFiles(files=row["files"], size=row["size"]) for row in rows if not row["deletes"]
         ),
         deletes=sum(row["files"] for row in rows if row["deletes"]),
         manifests=counted[0],

@@ -69,7 +69,7 @@ class UpkeepOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class DataFiles:
     """Data files of a partition, or of a table without partitions.
 
     :param size: bytes of all files together.
@@ -79,7 +79,7 @@ class Part:
     size: int
 
 
-def ideal_files(parts: Iterable[Part], target: int) -> int:
+def ideal_files(parts: Iterable[DataFiles], target: int) -> int:
     """Number of files after compaction: for each partition as many as its bytes need.
 
     :param target: bytes of a compacted file.
@@ -95,7 +95,7 @@ class IcebergFiles:
     :param manifests: number of manifests of data files; `manifest_bytes` their size.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[DataFiles, ...]
     deletes: int
     manifests: int
     manifest_bytes: int

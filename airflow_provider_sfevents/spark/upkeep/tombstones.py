@@ -58,7 +58,7 @@ def remove_old(state: StateTables, *, dry_run: bool) -> int:
 
 
 def _removed(state: StateTables, *, dry_run: bool) -> int:
-    """Decide and remove; after a conflict both happen again, because an apply may have marked an entity.
+    """Decide and remove; both again after a conflict, because an apply may have marked an entity.
 
     The rows go only while the run that was the last writer before the decision still is.
     """

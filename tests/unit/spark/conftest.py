@@ -96,7 +96,7 @@ def order_schema() -> str:
 
 @pytest.fixture
 def account() -> Callable[..., bytes]:
-    """Payload of an account's change event: header fields by name, `Name` and `LastModifiedDate` of its body."""
+    """Encode an account's change event: header fields by name, `Name` and `LastModifiedDate`."""
 
     def make(name: Any = None, modified: int | None = None, **header: Any) -> bytes:
         body = {"ChangeEventHeader": change(**header), "Name": name, "LastModifiedDate": modified}

@@ -1,4 +1,4 @@
-"""What a failed job says in its log."""
+"""Error lines of a failed job's log."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ FROM_EXECUTOR = """
   An exception was thrown from the Python worker. Please see the stack trace below.
 Traceback (most recent call last):
   File "executor.py", line 1, in decoded
-airflow_provider_sfevents.exceptions.ConfigurationError: The executors' Python has no fastavro. Install it.
+airflow_provider_sfevents.exceptions.ConfigurationError: The executors' Python has no fastavro. \
+Install it.
 
-\tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator.handlePythonException(PythonRunner.scala:645)
+\tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator.handlePythonException(\
+PythonRunner.scala:645)
 """
 
 
@@ -118,13 +120,13 @@ def test_an_expected_failure_is_one_line_with_the_remedy(error: Exception, said:
 
 
 def test_an_unexpected_failure_keeps_its_traceback() -> None:
-    """What we do not know is not shortened."""
+    """An unknown failure is logged whole."""
     assert one_line(ZeroDivisionError("division by zero")) == ""
 
 
 @dataclass
 class Thrown:
-    """What Java threw, as the bridge hands it over."""
+    """An exception of Java, as the bridge returns it."""
 
     said: str
     cause: Thrown | None = None
@@ -158,7 +160,7 @@ def test_a_commit_that_came_second_is_known_by_its_cause(said: str) -> None:
 
 
 def test_another_failure_is_no_conflict() -> None:
-    """A commit of which nobody knows whether it came about is not tried again at once."""
+    """A commit whose outcome is unknown is not tried again at once."""
     unknown = "org.apache.iceberg.exceptions.CommitStateUnknownException: the catalog is silent"
     assert not is_conflict(CapturedError(Thrown(unknown)))
     assert not is_conflict(OSError("no space left"))

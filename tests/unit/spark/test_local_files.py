@@ -75,7 +75,7 @@ def test_a_file_in_the_place_of_a_folder_is_named(tmp_path: Path) -> None:
 
 
 def test_a_footer_tells_rows_and_the_range_of_a_column(tmp_path: Path) -> None:
-    """Microseconds of an instant are whole numbers; a missing file has no footer, and a damaged one is an error."""
+    """A missing file has no footer, a damaged one is an error, and instants are whole numbers."""
     moments = [datetime(1970, 1, 1, 0, 0, 0, n, tzinfo=UTC) for n in (5, 3)]
     table = pa.table({"name": ["a", "b"], "at": pa.array(moments, pa.timestamp("us", tz="UTC"))})
     there, missing = f"{tmp_path}/there.parquet", f"{tmp_path}/missing.parquet"

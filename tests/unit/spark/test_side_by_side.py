@@ -26,7 +26,7 @@ def test_results_come_in_the_order_of_the_items() -> None:
 
 
 def test_a_failure_ends_what_has_not_begun() -> None:
-    """The failure is raised, also if it is the one of a kill, and items beyond the threads' number are left."""
+    """A failure, also a kill, is raised, and items beyond the number of threads are left."""
     begun: list[int] = []
     all_begun = threading.Barrier(AT_ONCE)
 

@@ -1,4 +1,4 @@
-"""Rules of upkeep: what compaction can reach, which tombstones can go, what is reported, what the job is told."""
+"""Rules of upkeep: reach of compaction, removable tombstones, the report, the job's options."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark import maintain
 from airflow_provider_sfevents.spark.upkeep.plan import (
+    DataFiles,
     IcebergFiles,
-    Part,
     TableReport,
     ideal_files,
     megabytes,
@@ -37,7 +37,7 @@ def test_each_partition_needs_as_many_files_as_its_bytes(
     parts: list[tuple[int, int]], files: int
 ) -> None:
     """At least one, unless it has none."""
-    assert ideal_files((Part(files=n, size=size) for n, size in parts), 100) == files
+    assert ideal_files((DataFiles(files=n, size=size) for n, size in parts), 100) == files
 
 
 @pytest.mark.parametrize(
@@ -54,9 +54,9 @@ def test_each_partition_needs_as_many_files_as_its_bytes(
 def test_an_iceberg_table_is_compacted_where_it_has_more_files_than_it_needs(
     parts: list[tuple[int, int]], deletes: int, *, compaction: bool
 ) -> None:
-    """Or position deletes; of files of 100 bytes. The number of manifests is looked at apart, so a killed run leaves nothing behind."""
+    """Small files and position deletes are rewritten; manifests are counted apart."""
     found = IcebergFiles(
-        parts=tuple(Part(files=n, size=size) for n, size in parts),
+        parts=tuple(DataFiles(files=n, size=size) for n, size in parts),
         deletes=deletes,
         manifests=3,
         manifest_bytes=201,
@@ -67,7 +67,7 @@ def test_an_iceberg_table_is_compacted_where_it_has_more_files_than_it_needs(
 
 
 def test_a_tombstone_goes_when_no_late_event_can_need_it() -> None:
-    """Older than 12 days and than the last full read of its entity; none of an entity that was never read, or that has a row in `resync`."""
+    """A tombstone goes if older than 12 days and the last full snapshot, without a resync row."""
     read = {
         "Account": NOW,
         "Contact": NOW - timedelta(days=20),

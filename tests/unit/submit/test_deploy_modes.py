@@ -113,7 +113,8 @@ def test_the_executors_python_is_not_the_drivers(
 # The last lines of Spark 4.1.1, for jars that no repository has and for jars whose download failed.
 UNRESOLVED = """Last spark-submit output:
 :: USE VERBOSE OR DEBUG MESSAGE LEVEL FOR MORE DETAILS
-Exception in thread "main" java.lang.RuntimeException: [unresolved dependency: org.example#missing;1.0: not found]
+Exception in thread "main" java.lang.RuntimeException: \
+[unresolved dependency: org.example#missing;1.0: not found]
 \tat org.apache.spark.util.MavenUtils$.resolveMavenCoordinates(MavenUtils.scala:539)
 \tat org.apache.spark.util.DependencyUtils$.resolveMavenDependencies(DependencyUtils.scala:122)
 """

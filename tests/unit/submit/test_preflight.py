@@ -47,8 +47,8 @@ def test_wheels_of_two_versions_are_refused_with_the_command_that_mends_it() -> 
     """The error names both versions and the pip command for the required one."""
     with pytest.raises(
         ConfigurationError,
-        match=r"pyspark is 4.10.0 and pyspark-client is 4.2.0.*pip install --force-reinstall --no-deps "
-        r"'pyspark-client==4.1.1' 'pyspark==4.1.1'\.$",
+        match=r"pyspark is 4.10.0 and pyspark-client is 4.2.0.*"
+        r"pip install --force-reinstall --no-deps 'pyspark-client==4.1.1' 'pyspark==4.1.1'\.$",
     ):
         versions(pyspark="4.10.0", pyspark_client="4.2.0")
 

@@ -1,1 +1,1 @@
-"""Tables of formats with commits: a MERGE for each table, their ledger, and commits that meet others."""
+"""Tables of formats with commits: a MERGE for each table, their ledger, and conflicts."""

@@ -21,8 +21,10 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 _CONFLICT = re.compile(
-    r"io\.delta\.exceptions\.\w*Concurrent\w*Exception|delta\.\w*Concurrent\w*Exception|MetadataChangedException|ProtocolChangedException"
-    r"|DELTA_CONCURRENT|DELTA_METADATA_CHANGED|DELTA_PROTOCOL_CHANGED|TABLE_OR_VIEW_ALREADY_EXISTS|TableAlreadyExistsException"
+    r"io\.delta\.exceptions\.\w*Concurrent\w*Exception|delta\.\w*Concurrent\w*Exception"
+    r"|MetadataChangedException|ProtocolChangedException"
+    r"|DELTA_CONCURRENT|DELTA_METADATA_CHANGED|DELTA_PROTOCOL_CHANGED"
+    r"|TABLE_OR_VIEW_ALREADY_EXISTS|TableAlreadyExistsException"
     r"|iceberg\.exceptions\.(?:AlreadyExists|CommitFailed|Validation)Exception"
 )
 _MOST_CAUSES = 20
@@ -54,7 +56,7 @@ def retry_conflicts(act: Callable[[], T], gave_up: str) -> T:
 
 
 def is_conflict(error: BaseException) -> bool:
-    """Tell whether a commit failed because another one came first, so that it can be tried again."""
+    """Tell whether a commit failed because another one came first: it can be tried again."""
     return bool(_CONFLICT.search(java_text(error)))
 
 

@@ -132,7 +132,7 @@ class MergedTables:
         self._again(partial(self._say_landed, attempt))
 
     def _say_landed(self, attempt: Attempt) -> None:
-        """Write the ledger's row, and look that it is there: a store without atomic renames may lose a commit."""
+        """Write the ledger's row and read it back: without atomic renames a commit may be lost."""
         attempt.fence()
         landed = attempt.landed
         if attempt.is_new and self._dialect.tells_rows and self.ledger.add(landed):
@@ -245,7 +245,7 @@ class MergedTables:
         self._commit(table, said, attempt)
 
     def _source(self, table: str, attempt: Attempt) -> DataFrame:
-        """Rows to land, with the table's columns: what this batch has no values for is null, in structs, too."""
+        """Return the rows to land, with the table's columns, null if the batch has no values."""
         steps.reached(steps.LANDING_MOVE, table)
         schema = self._rows(table).schema
         rows = self.spark.read.schema(schema).parquet(f"{attempt.folder}/{table}")

@@ -1,1 +1,1 @@
-"""Parquet tables: files that are renamed into place, their ledger, and files of other programs among them."""
+"""Parquet tables: files that are renamed into place, their ledger, and files of other writers."""

@@ -13,7 +13,7 @@ OURS = Rows(view="ours", natural=False)
 
 
 def test_a_table_without_rows_elsewhere_is_compared_with_itself() -> None:
-    """Rows that were written are selected for repetitions within the batch, and no other view is read."""
+    """Repetitions within a batch are selected from its written rows alone."""
     query = comparison(
         [TableComparison(table="Order__e", written=OURS, own=None, others=[])], "00D", "/t", "e-1"
     )
@@ -25,7 +25,7 @@ def test_a_table_without_rows_elsewhere_is_compared_with_itself() -> None:
 
 
 def test_rows_of_this_batch_are_told_of_its_own_table_alone() -> None:
-    """A quarantined event is compared with the event table, whose rows of this batch say nothing of it."""
+    """A quarantined event is compared with the event table's rows of other batches."""
     one = TableComparison(
         table="_quarantine",
         written=OURS,

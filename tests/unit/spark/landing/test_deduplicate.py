@@ -80,7 +80,7 @@ def test_change_events_have_an_identity_beside_their_id(of: dict[str, Any], natu
 
 
 def test_what_does_not_decode_is_compared_with_quarantine_and_with_the_tables() -> None:
-    """Those of the batch's event types, and the one that the topic's name tells where a schema is not known."""
+    """Sources are the tables of the batch's event types, and of the topic without a schema."""
     channel = plan("Order__e", {"CreatedDate": "long"}, {"u": "no such schema"})
 
     found = sources(channel, "_quarantine", "/event/Alert__e")

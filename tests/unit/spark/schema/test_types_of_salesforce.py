@@ -53,7 +53,7 @@ ADDRESS_SQL = (
     "`Longitude`: double, `GeocodeAccuracy`: string>"
 )
 ADA = {"Salutation": "Ms.", "FirstName": "Ada", "LastName": "Byron"}
-NOBODY = dict.fromkeys(PERSON)
+NO_PERSON = dict.fromkeys(PERSON)
 HOME = {**dict.fromkeys(ADDRESS), "City": "Ulm", "Latitude": 48.4}
 LATE_INSTANT = 1_793_577_599_999
 LATE_CLOCK = 86_399_999
@@ -154,7 +154,7 @@ ROWS = [
         "Switchable_PersonName",
         ["string", record("Switchable_PersonName", **PERSON)],
         "Burlington",
-        {**NOBODY, "Name": "Burlington"},
+        {**NO_PERSON, "Name": "Burlington"},
         UNION_SQL,
     ),
     Row(

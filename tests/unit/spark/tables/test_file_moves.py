@@ -148,7 +148,7 @@ def test_left_overs_are_this_batchs_files_that_this_landing_does_not_have() -> N
 
 @pytest.mark.parametrize("steps", range(5))
 def test_killed_before_any_step_the_next_landing_makes_the_batch_whole(steps: int) -> None:
-    """Each file of the batch is there once, nothing of an earlier form of it, and the ledger says so."""
+    """Each file of the batch is there once, none of an earlier form, and the ledger agrees."""
     stale = "lake/Order__e/event_date=2026-10-31/e1-7-00000.parquet"
     disk = Disk(**{stale: "rows of an earlier fetch"})
 
@@ -250,7 +250,7 @@ def test_an_attempt_whose_folder_is_cleared_away_cannot_say_that_it_has_landed(m
 
 @pytest.mark.parametrize("effects", range(5))
 def test_the_fence_is_asked_before_every_effect(effects: int) -> None:
-    """Moves, removals and the word that it has landed: where it says no, that one is not taken any more."""
+    """A refused step of moves, removals or the ledger's row is not taken."""
     stale = "lake/Order__e/event_date=2026-10-31/e1-7-00000.parquet"
     disk = Disk(**{stale: "rows of an earlier fetch"})
     asked: list[int] = []

@@ -10,7 +10,7 @@ from airflow_provider_sfevents.spark.tables.naming import Namespace
 
 
 def test_delta_is_added_to_what_the_user_has_set() -> None:
-    """Other extensions stay, and so does another catalog; what is there already is not there twice."""
+    """Other extensions and catalogs stay, and none is there twice."""
     catalog = "spark.sql.catalog.spark_catalog"
     assert delta.from_the_start({}) == {
         "spark.sql.extensions": delta.EXTENSION,

@@ -30,7 +30,7 @@ from airflow_provider_sfevents.spark.tables.naming import (
     ],
 )
 def test_what_holds_a_slash_is_a_url(table: str, table_format: str, place: Place) -> None:
-    """All else is a name, where the format has names; one without a dot is in Spark's own catalog."""
+    """Any other text is a name, if the format has names; without a dot in Spark's own catalog."""
     assert place_of(table, table_format) == place
 
 

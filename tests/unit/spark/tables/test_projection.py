@@ -17,7 +17,7 @@ def test_a_column_is_cast_to_the_wanted_type_under_the_wanted_name() -> None:
 
 
 def test_a_column_that_is_not_there_is_null() -> None:
-    """A struct that lacks a wanted member counts as not there, and so does a column that is no struct."""
+    """A struct without a wanted member, or a column that is no struct, counts as missing."""
     wanted = StructField("place", PLACE)
     null = "CAST(NULL AS struct<`city`: string, `zip`: string>) AS `place`"
     lacking = StructType([StructField("city", StringType())])

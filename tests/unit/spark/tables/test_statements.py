@@ -46,7 +46,7 @@ def test_a_merge_touches_only_its_batch_on_its_dates() -> None:
 
 
 def test_an_insert_leaves_rows_that_are_there_as_they_are() -> None:
-    """A batch that lands for the first time is added by a MERGE without updates, which says what it has read."""
+    """A batch that lands for the first time is added by a MERGE without updates."""
     said = insert("`t`", "src", ["batch_id", "A__c"], "e-1", {"2026-11-01"})
 
     assert said == (
