@@ -46,7 +46,7 @@ SHOWN = {
     "Status__c": "status",
     "Amount__c": "amount",
     "Delivery_Date__c": "delivery",
-    "batch_sequence": "batch",
+    "batch_number": "batch",
 }
 # The bus keeps events for 72 hours, here as in Salesforce; after that a position's place is gone.
 TOO_OLD_SECONDS = 48 * 3600

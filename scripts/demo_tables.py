@@ -47,7 +47,7 @@ def tables(lake: Path) -> list[str]:
 
 def newest(lake: Path, name: str, columns: list[str], most: int) -> list[tuple[Any, ...]]:
     """The last rows of a table, in the order of their landing."""
-    order = [("batch_sequence", "ascending"), ("batch_ordinal", "ascending")]
+    order = [("batch_number", "ascending"), ("batch_ordinal", "ascending")]
     found = _dataset(lake, name).to_table().sort_by(order).select(columns)
     return [tuple(row.values()) for row in found.slice(max(0, len(found) - most)).to_pylist()]
 

@@ -84,7 +84,7 @@ class SfEventsToSparkOperator(spark_submission.SubmitsToSpark, FetchesBatch, Spa
     :param table_format: `parquet`; `delta` or `iceberg` with their jar (`packages`, `jars`).
     :param partition_by: of new tables: `event_date`, `none` (not Parquet), `event_month` (Iceberg).
     :param cluster_by: of new tables. Delta: columns of tables without partitions; default:
-        `event_date`, `batch_sequence`. Iceberg: buckets, such as `["bucket(16, event_id)"]`.
+        `event_date`, `batch_number`. Iceberg: buckets, such as `["bucket(16, event_id)"]`.
     :param table_properties: `TBLPROPERTIES` of new event tables.
     :param landing_folder: URL for unfinished files and the types of columns. Default: the root,
         or the namespace's location. (templated)

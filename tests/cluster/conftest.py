@@ -85,7 +85,7 @@ class Deployment:
         with duckdb.connect() as connection:
             found = connection.sql(
                 f"select replay_id, Order_Number__c from read_parquet('{files}') "  # noqa: S608
-                "order by batch_sequence, batch_ordinal"
+                "order by batch_number, batch_ordinal"
             )
             return [(str(replay_id), str(number)) for replay_id, number in found.fetchall()]
 

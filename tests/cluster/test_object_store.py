@@ -67,9 +67,9 @@ def table(store: Store, keys: list[str]) -> list[tuple[str, str]]:
     """Replay id and number of every row in these files, in the order of delivery."""
     client: Any = store.client()
     bodies = [client.get_object(Bucket=BUCKET, Key=key)["Body"].read() for key in keys]
-    columns = ["batch_sequence", "batch_ordinal", "replay_id", "Order_Number__c"]
+    columns = ["batch_number", "batch_ordinal", "replay_id", "Order_Number__c"]
     landed = pa.concat_tables(pq.read_table(io.BytesIO(body), columns=columns) for body in bodies)
-    order = [("batch_sequence", "ascending"), ("batch_ordinal", "ascending")]
+    order = [("batch_number", "ascending"), ("batch_ordinal", "ascending")]
     return [(row["replay_id"], row["Order_Number__c"]) for row in landed.sort_by(order).to_pylist()]
 
 

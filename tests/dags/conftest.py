@@ -140,4 +140,4 @@ def rows(deployment: Deployment, table: str) -> list[dict[str, Any]]:
     if not folder.exists():
         return []
     landed = ds.dataset(folder, format="parquet", partitioning="hive").to_table()
-    return sorted(landed.to_pylist(), key=lambda row: (row["batch_sequence"], row["batch_ordinal"]))
+    return sorted(landed.to_pylist(), key=lambda row: (row["batch_number"], row["batch_ordinal"]))

@@ -152,7 +152,7 @@ def test_no_event_is_paid_for_twice(landed: Landed) -> None:
 def test_the_position_is_the_last_event(landed: Landed) -> None:
     """Each batch begins after the one before, and the position stands at the end of the last."""
     ends = landed.sql.execute(
-        "SELECT batch_sequence, min(replay_id), max(replay_id) FROM rows GROUP BY 1 ORDER BY 1"
+        "SELECT batch_number, min(replay_id), max(replay_id) FROM rows GROUP BY 1 ORDER BY 1"
     ).fetchall()
     assert [batch_number for batch_number, _, _ in ends] == [1, 2, 3, 4]
     assert all(last < first for (_, _, last), (_, first, _) in pairwise(ends))

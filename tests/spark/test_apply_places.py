@@ -80,7 +80,7 @@ def test_records_their_history_and_what_was_held_are_in_a_catalog(
     assert records.rows("Account", "record_id", "Industry", "Extra__c") == [(A, "Shipping", 4.5)]
     told[1:2] = [(A, "Shipping", 3, 5), (A, "Shipping", 5, None)]
     assert spans(records) == told
-    assert log.rows("AccountChangeEvent", "batch_sequence", "batch_ordinal") == [
+    assert log.rows("AccountChangeEvent", "batch_number", "batch_ordinal") == [
         *((1, number) for number in range(4)),
         (2, 0),
     ]

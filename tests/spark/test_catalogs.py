@@ -82,7 +82,7 @@ def test_a_rest_catalog(spark: Any, jars: Jars, staging: Staging, tmp_path: Path
         assert done["skipped"] == []
         catalog = load_catalog("over_http", type="rest", uri=uri)
         orders = catalog.load_table("shop.Order__e").scan().to_arrow().to_pylist()
-        found = sorted((row["batch_sequence"], row["batch_ordinal"]) for row in orders)
+        found = sorted((row["batch_number"], row["batch_ordinal"]) for row in orders)
         assert found == EXPECTED
         accounts = catalog.load_table("org.Account").scan().to_arrow().to_pylist()
         assert [(row["record_id"], row["Industry"]) for row in accounts] == [(A, "Shipping")]

@@ -80,7 +80,7 @@ def test_the_envelope_says_which_event_it_is_and_how_it_came_here(
 
     envelope = (
         "event_id, event_time, received_at, replay_id, schema_id, org_id, event_topic, "
-        "batch_id, batch_sequence, "
+        "batch_id, batch_number, "
         "batch_ordinal, event_date"
     )
     assert lake.rows("Order__e", envelope) == [

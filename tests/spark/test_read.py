@@ -108,7 +108,7 @@ def test_a_table_has_the_columns_of_all_its_files(spark: Any, staging: Staging, 
 
     rows = (
         read_table(spark, str(lake.root), "Order__e", landed_only=True)
-        .orderBy("batch_sequence")
+        .orderBy("batch_number")
         .collect()
     )
 

@@ -72,7 +72,7 @@ def test_event_tables_are_made_with_the_options_asked_for(
     tables = by_path(table_format, spark, tmp_path / "lake")
     wanted = {
         "delta": {
-            "layout": "event_date, batch_sequence",
+            "layout": "event_date, batch_number",
             "reader": "1",
             "property": "interval 60 days",
         },
@@ -91,7 +91,7 @@ def test_event_tables_are_made_with_the_options_asked_for(
 
     assert made_of(tables) == wanted
     expected = [(n, day) for n in (1, 2) for day in range(2)]
-    assert tables.rows("Order__e", "batch_sequence", "batch_ordinal") == expected
+    assert tables.rows("Order__e", "batch_number", "batch_ordinal") == expected
     for read in READERS[tables.table_format]:
-        rows = read_rows(read, tables.folder / "Order__e", ("batch_sequence", "batch_ordinal"))
+        rows = read_rows(read, tables.folder / "Order__e", ("batch_number", "batch_ordinal"))
         assert rows == expected, read.__name__

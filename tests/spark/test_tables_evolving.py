@@ -26,7 +26,7 @@ pytestmark = [
 ]
 
 VALUES = (
-    "batch_sequence",
+    "batch_number",
     "batch_ordinal",
     "Number__c",
     "Amount__c",
@@ -115,7 +115,7 @@ def test_a_table_lives_through_all_that_a_schema_does(any_tables: Tables, stagin
         (2, 1, None, 7.0, None, None, None, None, 1.5),
         (3, 2, "one", 0.5, 3, 48.4, None, None, None),
     ]
-    assert tables.rows("Alert__e", "batch_sequence", "At__c") == [(3, "00:00:00.001")]
+    assert tables.rows("Alert__e", "batch_number", "At__c") == [(3, "00:00:00.001")]
     ((_, reason), (_, spoilt)) = tables.rows("_quarantine", "batch_ordinal", "quarantine_reason")
     assert "ends before" in spoilt
     assert (
@@ -176,7 +176,7 @@ def test_a_table_without_a_record_of_its_columns_is_landed_into(
         (2, 0, "N2", None),
         (2, 1, None, 1.5),
     ]
-    assert tables.rows("Alert__e", "batch_sequence", "At__c") == [
+    assert tables.rows("Alert__e", "batch_number", "At__c") == [
         (1, "00:00:00.001"),
         (2, "00:00:00.001"),
     ]

@@ -36,7 +36,7 @@ STEPS = {
     # Iceberg expires only what is older than a day: `test_upkeep` has a table for it.
     "iceberg": tuple(name for name in steps.ICEBERG_UPKEEP_STEPS if name != steps.UPKEEP_EXPIRE),
 }
-NUMBERS = ("batch_sequence", "batch_ordinal", "Number__c")
+NUMBERS = ("batch_number", "batch_ordinal", "Number__c")
 LANDING_STEPS = (
     steps.LANDING_WRITE,
     steps.LANDING_MOVE,

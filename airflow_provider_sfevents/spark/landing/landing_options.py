@@ -59,7 +59,7 @@ class LandingOptions:
     cluster_by: tuple[str, ...] | None = field(
         default=None,
         metadata=json_option(
-            'clustering of new tables: ["event_date", "batch_sequence"] (delta), '
+            'clustering of new tables: ["event_date", "batch_number"] (delta), '
             '["bucket(16, event_id)"] (iceberg)',
             read=cluster_by_of,
         ),

@@ -169,7 +169,7 @@ class StagedBatch:
             envelope.ORG_ID: statements.text(self.manifest.org_id),
             envelope.TOPIC: statements.text(self.manifest.topic),
             envelope.BATCH_ID: statements.text(self.manifest.batch_id),
-            envelope.SEQUENCE: f"CAST({self.manifest.batch_number} AS BIGINT)",
+            envelope.BATCH_NUMBER: f"CAST({self.manifest.batch_number} AS BIGINT)",
             envelope.REPLAY_ID: f"lower(hex({envelope.REPLAY_ID}))",
         }
         return [f"{of_batch.get(name, name)} AS {name}" for name in envelope.ENVELOPE]

@@ -16,7 +16,7 @@ SCHEMA_ID = "schema_id"  # string
 ORG_ID = "org_id"  # string, 18 characters
 TOPIC = "event_topic"  # string
 BATCH_ID = "batch_id"  # string
-SEQUENCE = "batch_sequence"  # bigint
+BATCH_NUMBER = "batch_number"  # bigint
 ORDINAL = "batch_ordinal"  # bigint, from 0 within the batch
 # date, UTC, of event_time, or of received_at if that is null; the partition column
 EVENT_DATE = "event_date"
@@ -40,7 +40,7 @@ ENVELOPE = (
     ORG_ID,
     TOPIC,
     BATCH_ID,
-    SEQUENCE,
+    BATCH_NUMBER,
     ORDINAL,
 )
 RESERVED = frozenset({*ENVELOPE, EVENT_DATE, RAW_PAYLOAD, REASON, EVENT_TYPE, SPLIT, GONE})

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 RowChanges = Literal["rewrite", "vectors"]
 ROW_CHANGES: tuple[RowChanges, ...] = get_args(RowChanges)
 
-CLUSTERED = (envelope.EVENT_DATE, envelope.SEQUENCE)
+CLUSTERED = (envelope.EVENT_DATE, envelope.BATCH_NUMBER)
 """Columns that an unpartitioned Delta table is clustered by, unless others are given."""
 
 _COLUMNS = (*envelope.ENVELOPE, envelope.EVENT_DATE)
@@ -151,7 +151,7 @@ def cluster_by_of(given: Any) -> tuple[str, ...] | None:
     if not isinstance(entries, (list, tuple)) or not all(isinstance(one, str) for one in entries):
         raise ConfigurationError(
             f"cluster_by={given!r} is no list of columns; give such as ['event_date', "
-            f"'batch_sequence']."
+            f"'batch_number']."
         )
     return tuple(entries)
 

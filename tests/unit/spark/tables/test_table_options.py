@@ -74,7 +74,7 @@ def test_the_layout_of_a_table_is_one_clause() -> None:
     Iceberg's buckets stand beside its partitions.
     """
     assert layout_sql("delta", "event_date", None) == "PARTITIONED BY (event_date)"
-    assert layout_sql("delta", "", None) == "CLUSTER BY (event_date, batch_sequence)"
+    assert layout_sql("delta", "", None) == "CLUSTER BY (event_date, batch_number)"
     assert layout_sql("delta", "", ("event_id",)) == "CLUSTER BY (event_id)"
     assert layout_sql("delta", "", ()) == ""
     assert layout_sql("iceberg", "", None) == ""
