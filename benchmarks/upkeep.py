@@ -79,7 +79,7 @@ def write_batches(rows: pa.Table, folder: Path, batches: int) -> None:
         batch_id = f"{EPOCH}-{sequence}"
         replaced: dict[str, list[Any]] = {
             envelope.BATCH_ID: [batch_id] * EVENTS,
-            envelope.SEQUENCE: [sequence] * EVENTS,
+            envelope.BATCH_NUMBER: [sequence] * EVENTS,
             envelope.EVENT_ID: [f"{batch_id}-{n}" for n in range(EVENTS)],
             envelope.EVENT_TIME: [at + timedelta(seconds=n) for n in range(EVENTS)],
             envelope.RECEIVED_AT: [at + timedelta(seconds=30)] * EVENTS,
@@ -100,7 +100,7 @@ def commit_in_bulk(tables: Tables, written: Path, staging: Staging) -> None:
             f"CONVERT TO DELTA parquet.`{written}` PARTITIONED BY ({envelope.EVENT_DATE} DATE)"
         )
         return
-    tables.land(staging.write(orders(staging, 1), sequence=1, epoch=EPOCH))
+    tables.land(staging.write(orders(staging, 1), batch_number=1, epoch=EPOCH))
     session, identifier = tables.opened(TABLE)
     catalog, namespace, table = identifier.replace("`", "").split(".")
     session.sql(
@@ -119,7 +119,7 @@ def land_last(tables: Tables, staging: Staging, batches: int) -> float:
     """Land batches one by one; median of their seconds."""
     took = []
     for sequence in range(batches + 2, batches + 2 + LANDED):
-        manifest = staging.write(orders(staging, sequence), sequence=sequence, epoch=EPOCH)
+        manifest = staging.write(orders(staging, sequence), batch_number=sequence, epoch=EPOCH)
         took.append(seconds(lambda url=manifest: tables.land(url)))  # type: ignore[misc]
     return statistics.median(took)
 

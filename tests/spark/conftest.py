@@ -208,7 +208,7 @@ class Staging:
         *,
         per_part: int | Sequence[int] = 1000,
         worth_a_task: bool = True,
-        sequence: int = 1,
+        batch_number: int = 1,
         row_group_size: int = 1000,
         ids: Sequence[str] | None = None,
         **manifest: Any,
@@ -223,9 +223,9 @@ class Staging:
         :param manifest: what it says otherwise than usual.
         """
         epoch = manifest.get("epoch", EPOCH)
-        prefix = "id-" if sequence == 1 and epoch == EPOCH else f"id-{epoch}-{sequence}-"
+        prefix = "id-" if batch_number == 1 and epoch == EPOCH else f"id-{epoch}-{batch_number}-"
         ids = [f"{prefix}{ordinal}" for ordinal in range(len(events))] if ids is None else ids
-        batch = self.folder / layout.batch_folder(epoch, sequence)
+        batch = self.folder / layout.batch_folder(epoch, batch_number)
         self.batch = batch
         (batch / layout.attempt_folder(1)).mkdir(parents=True, exist_ok=True)
         (batch / layout.SCHEMAS).mkdir(exist_ok=True)
@@ -248,8 +248,8 @@ class Staging:
             "topic": "/event/Order__e",
             "consumer": "orders",
             "epoch": epoch,
-            "batch_number": sequence,
-            "batch_id": layout.batch_id(epoch, sequence),
+            "batch_number": batch_number,
+            "batch_id": layout.batch_id(epoch, batch_number),
             "position_start": "earliest",
             "start": "earliest",
             "end": _replay_id(len(events)).hex(),

@@ -40,7 +40,7 @@ def configure(spark: Any, catalog: str, kind: str, uri: str, **more: str) -> Non
 
 def batches(staging: Staging) -> list[str]:
     return [
-        staging.write([staging.order(10 * n + day, day=day) for day in range(2)], sequence=n)
+        staging.write([staging.order(10 * n + day, day=day) for day in range(2)], batch_number=n)
         for n in (1, 2)
     ]
 

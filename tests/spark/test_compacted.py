@@ -47,7 +47,7 @@ def land_in(spark: Any, lake: Lake, manifest: str, step: OnStep = no_step) -> Re
 def batches(staging: Staging) -> list[str]:
     """Manifests of three batches of two events of one date."""
     return [
-        staging.write([staging.order(2 * sequence + n) for n in range(2)], sequence=sequence)
+        staging.write([staging.order(2 * sequence + n) for n in range(2)], batch_number=sequence)
         for sequence in (1, 2, 3)
     ]
 

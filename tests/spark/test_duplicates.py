@@ -108,7 +108,7 @@ def test_change_events_without_an_id_are_known_by_what_they_say(
         staging.change(3, "001A", kind="UPDATE"),
     ]
 
-    receipt = land_in(staging.write(events, ids=[""] * 5, sequence=2))
+    receipt = land_in(staging.write(events, ids=[""] * 5, batch_number=2))
 
     assert receipt.duplicates == 2
     numbers = "ChangeEventHeader.sequenceNumber, len(ChangeEventHeader.recordIds)"
@@ -123,7 +123,7 @@ def test_a_change_delivered_again_under_another_id_lands_once(
     land_in(staging.write([staging.change(1, "001A")], ids=["first"]))
     events = [staging.change(1, "001A"), staging.change(2, "001A"), staging.change(2, "001A")]
 
-    receipt = land_in(staging.write(events, ids=[anew, "second", "third"], sequence=2))
+    receipt = land_in(staging.write(events, ids=[anew, "second", "third"], batch_number=2))
 
     assert receipt.duplicates == 2
     assert lake.rows("AccountChangeEvent", "event_id") == [("first",), ("second",)]
@@ -135,7 +135,7 @@ def test_events_without_an_identity_are_never_left_out(
     """Nothing proves that they are one."""
     land_in(staging.write([staging.order(1)] * 2, ids=["", ""]))
 
-    receipt = land_in(staging.write([staging.order(1)], ids=[""], sequence=2))
+    receipt = land_in(staging.write([staging.order(1)], ids=[""], batch_number=2))
 
     assert receipt.duplicates == 0
     assert len(lake.ordinals("Order__e")) == 3
@@ -146,8 +146,8 @@ def test_an_id_of_another_org_or_topic_is_another_event(
 ) -> None:
     """Publishers choose ids, and tables may be shared."""
     land_in(staging.write(**orders(staging, "a")))
-    other_topic = staging.write(**orders(staging, "a"), sequence=2, topic="/event/Other__chn")
-    other_org = staging.write(**orders(staging, "a"), sequence=3, org_id="00Dx0000000002ZEAW")
+    other_topic = staging.write(**orders(staging, "a"), batch_number=2, topic="/event/Other__chn")
+    other_org = staging.write(**orders(staging, "a"), batch_number=3, org_id="00Dx0000000002ZEAW")
 
     assert [land_in(other_topic).duplicates, land_in(other_org).duplicates] == [0, 0]
     assert len(ids(lake)) == 3
@@ -161,7 +161,7 @@ def test_an_undecodable_event_is_in_quarantine_once(
     land_in(staging.write([spoilt, staging.order(1)], ids=["x", "a"]))
     later = replace(staging, received_at=staging.received_at + timedelta(days=2))
 
-    receipt = land_in(later.write([spoilt, staging.order(2)], ids=["x", "b"], sequence=2))
+    receipt = land_in(later.write([spoilt, staging.order(2)], ids=["x", "b"], batch_number=2))
 
     assert (receipt.quarantined, receipt.duplicates) == (0, 1)
     assert ids(lake, "_quarantine") == [("x", "0f3c-1")]
@@ -174,7 +174,9 @@ def test_an_event_that_decodes_at_last_lands_although_its_copy_is_in_quarantine(
     """Whereas one that stands in its table is not put into quarantine beside it."""
     land_in(staging.write([("order", b""), staging.order(1)], ids=["x", "a"]))
 
-    receipt = land_in(staging.write([staging.order(0), ("order", b"")], ids=["x", "a"], sequence=2))
+    receipt = land_in(
+        staging.write([staging.order(0), ("order", b"")], ids=["x", "a"], batch_number=2)
+    )
 
     assert (receipt.quarantined, receipt.duplicates) == (0, 1)
     assert ids(lake) == [("a", "0f3c-1"), ("x", "0f3c-2")]
@@ -188,7 +190,7 @@ def test_a_batch_is_compared_with_the_dates_around_its_own(
     """An event that is delivered again has the same date: a fallback reads no other dates."""
     land_in(staging.write([staging.order(1, day=9), staging.order(2, day=1)], ids=["a", "b"]))
     events = [staging.order(1), staging.order(2)]
-    manifest = staging.write(events, ids=["a", "b"], sequence=2, overlaps=overlaps)
+    manifest = staging.write(events, ids=["a", "b"], batch_number=2, overlaps=overlaps)
 
     assert land_in(manifest).duplicates == 1
 
@@ -232,7 +234,7 @@ def test_files_that_come_between_comparison_and_publishing_are_noticed(
     """A batch is compared again if another one lands while its duplicates are taken out."""
     land_in(staging.write(**orders(staging, "a")))
     other = staging.write(**orders(staging, "b"), epoch=LATER)
-    late = staging.write(**orders(staging, "a", "b", "c"), sequence=2)
+    late = staging.write(**orders(staging, "a", "b", "c"), batch_number=2)
     taken: list[str] = []
 
     def overtaken(name: str, _about: str) -> None:

@@ -210,7 +210,7 @@ def test_a_field_that_changed_in_kind_gets_a_column_of_its_own(
     other = staging.event("order3", CreatedDate=0, CreatedById="005A", Number__c=1.5)
     land_in(spark, lake, staging.write([staging.order(0), other, staging.order(2)]))
 
-    land_in(spark, lake, staging.write([other], sequence=2))
+    land_in(spark, lake, staging.write([other], batch_number=2))
 
     assert lake.rows("Order__e", "Number__c, Number__c__double") == [
         ("N0", None),
@@ -241,7 +241,7 @@ def test_a_batch_is_planned_anew_when_another_records_columns_meanwhile(
     """Two landings that bring a new field in two kinds make a text and a number column."""
     first = staging.write([staging.order(0)])
     number = staging.event("order3", CreatedDate=0, CreatedById="005A", Number__c=1.5)
-    second = staging.write([number], sequence=2)
+    second = staging.write([number], batch_number=2)
     order = LandingOptions(manifest_url=first, table=str(lake.root))
 
     land_watched(spark, order, at(steps.LANDING_COMPARE, lambda: land_in(spark, lake, second)))
@@ -264,7 +264,7 @@ def test_ledger_and_receipt_say_what_changed_in_the_tables_columns(
     """It still does when the batch is landed again, and nothing changes any more."""
     land_in(spark, lake, staging.write([staging.order(0)]))
     newer = staging.event("order2", CreatedDate=0, CreatedById="005A", Number__c="new", Size__c=7)
-    manifest = staging.write([newer], sequence=2)
+    manifest = staging.write([newer], batch_number=2)
 
     for _ in range(2):
         receipt = land_in(spark, lake, manifest)
@@ -280,7 +280,7 @@ def test_every_schema_is_kept_once(spark: Any, staging: Staging, lake: Lake) -> 
 
     newer = staging.event("order2", CreatedDate=0, CreatedById="005A", Number__c="new", Size__c=7)
     for sequence, events in ((1, [staging.order(0)]), (2, [staging.order(1), newer])):
-        manifest = staging.write(events, sequence=sequence)
+        manifest = staging.write(events, batch_number=sequence)
         land_in(spark, lake, manifest)
         land_in(spark, lake, manifest)
 
@@ -322,7 +322,7 @@ def test_a_batch_that_became_another_replaces_what_it_landed_before(
 ) -> None:
     """Files of tables, dates and parts that it no longer has are gone; other batches stay."""
     alert = staging.event("alert", CreatedDate=0, CreatedById="005A", At__c=1)
-    land_in(spark, lake, staging.write([staging.order(7)], sequence=11))
+    land_in(spark, lake, staging.write([staging.order(7)], batch_number=11))
     land_in(
         spark,
         lake,

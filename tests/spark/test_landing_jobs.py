@@ -28,7 +28,7 @@ def test_a_batch_of_one_type_takes_few_spark_jobs(any_tables: Tables, staging: S
     """A later batch into a table with rows on its dates takes few Spark jobs."""
     events = [staging.order(number) for number in range(20)]
     any_tables.land(staging.write(events))
-    manifest = staging.write(events, sequence=2)
+    manifest = staging.write(events, batch_number=2)
     before = jobs(any_tables.spark)
 
     any_tables.land(manifest)

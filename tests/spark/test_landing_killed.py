@@ -125,7 +125,7 @@ def test_readers_of_landed_batches_see_no_part_of_a_killed_one(
     land(
         spark,
         LandingOptions(
-            manifest_url=staging.write([staging.order(9)], sequence=2), table=str(lake.root)
+            manifest_url=staging.write([staging.order(9)], batch_number=2), table=str(lake.root)
         ),
     )
     with pytest.raises(Killed):

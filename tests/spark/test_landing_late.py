@@ -48,7 +48,7 @@ def test_a_twin_that_wakes_up_late_changes_nothing(
         land(spark, order)
         if moment == "later batches":
             again = staging.write(
-                [staging.order(1), staging.order(2)], ids=["id-1", "b"], sequence=2
+                [staging.order(1), staging.order(2)], ids=["id-1", "b"], batch_number=2
             )
             land(spark, LandingOptions(manifest_url=again, table=str(lake.root)))
         if moment != "receipt":

@@ -34,7 +34,7 @@ def test_it_writes_each_event_once_however_often_it_runs(
         for amount in (1.0, 1e3)
     ]
     manifest = staging.write([*orders, ("order", b"\x00")])
-    other = staging.write(orders[:1], sequence=2)
+    other = staging.write(orders[:1], batch_number=2)
 
     for url in (manifest, other, manifest):
         job["run"](spark, url, str(lake.root))

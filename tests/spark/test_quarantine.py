@@ -98,7 +98,7 @@ def test_a_copy_of_an_event_in_quarantine_lands_where_it_decodes_first(
     """An event leaves quarantine if the batch that put it there is landed again."""
     land_in(spark, lake, unknown)
     first = staging.batch
-    again = staging.write([newer(staging, "a")], ids=["id-1"], sequence=2)
+    again = staging.write([newer(staging, "a")], ids=["id-1"], batch_number=2)
     know(staging)
     land_in(spark, lake, again)
     staging.batch = first

@@ -103,7 +103,7 @@ def test_a_table_has_the_columns_of_all_its_files(spark: Any, staging: Staging, 
     )
     land(
         spark,
-        LandingOptions(manifest_url=staging.write([newer], sequence=2), table=f"{lake.root}/"),
+        LandingOptions(manifest_url=staging.write([newer], batch_number=2), table=f"{lake.root}/"),
     )
 
     rows = (

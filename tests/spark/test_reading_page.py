@@ -45,7 +45,7 @@ def landed(spark: Any, staging: Staging, folder: Path, table_format: str) -> Pat
     complete = [orders, odd] if table_format == "parquet" else [[*orders, *odd]]
     batches = [*complete, orders[:2]]
     for number, events in enumerate(batches, 1):
-        manifest = staging.write(events, sequence=number)
+        manifest = staging.write(events, batch_number=number)
         land(
             spark, LandingOptions(manifest_url=manifest, table=str(root), table_format=table_format)
         )

@@ -79,7 +79,7 @@ def test_event_tables_are_made_with_the_options_asked_for(
         "iceberg": {"layout": "event_date, bucket(4, event_id)", "reader": "2", "property": "gzip"},
     }[tables.table_format]
     manifests = [
-        staging.write([staging.order(10 * n + day, day=day) for day in range(2)], sequence=n)
+        staging.write([staging.order(10 * n + day, day=day) for day in range(2)], batch_number=n)
         for n in (1, 2)
     ]
     for manifest in manifests:

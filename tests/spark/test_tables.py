@@ -64,7 +64,7 @@ def test_each_landing_is_one_commit_for_each_table(anywhere: Tables, staging: St
     assert [anywhere.commits(name) for name in ("Order__e", "Alert__e", "_quarantine")] == [1, 1, 1]
     assert [*anywhere.landed()] == ["0f3c-1"]
 
-    anywhere.land(staging.write([staging.order(7)], sequence=2))
+    anywhere.land(staging.write([staging.order(7)], batch_number=2))
     columns = ("batch_id", "batch_ordinal", "event_id", "Number__c", "Amount__c", "event_date")
     before = anywhere.rows("Order__e", *columns)
 
@@ -81,7 +81,7 @@ def test_landing_another_form_replaces_exactly_the_batchs_rows(
 ) -> None:
     """Rows that a batch no longer has go from all tables and dates; other batches stay."""
     alert = staging.event("alert", CreatedDate=0, CreatedById="005A", At__c=1)
-    tables.land(staging.write([staging.order(7)], sequence=11))
+    tables.land(staging.write([staging.order(7)], batch_number=11))
     first = [*(staging.order(n, day=n) for n in range(4)), alert, ("order", b"")]
     tables.land(staging.write(first, per_part=2))
 
@@ -131,8 +131,8 @@ def test_columns_are_added_and_never_dropped(tables: Tables, staging: Staging) -
     tables.land(staging.write([staging.order(1)]))
     newer = staging.event("order2", CreatedDate=0, CreatedById="005A", Number__c="new", Size__c=7)
 
-    tables.land(staging.write([newer], sequence=2))
-    tables.land(staging.write([staging.order(3)], sequence=3))
+    tables.land(staging.write([newer], batch_number=2))
+    tables.land(staging.write([staging.order(3)], batch_number=3))
 
     assert tables.rows("Order__e", "batch_id", "Number__c", "Amount__c", "Size__c") == [
         ("0f3c-1", "N1", 0.25, None),
@@ -174,7 +174,7 @@ def test_tables_are_partitioned_as_asked(
         staging.write([staging.order(0), staging.order(1, day=40)]), partition_by=partition_by
     )
 
-    tables.land(staging.write([staging.order(2, day=41)], sequence=2))
+    tables.land(staging.write([staging.order(2, day=41)], batch_number=2))
 
     found = {
         part.partition("=")[0]
@@ -188,7 +188,7 @@ def test_tables_are_partitioned_as_asked(
 
 def test_only_the_files_of_the_batchs_dates_are_rewritten(tables: Tables, staging: Staging) -> None:
     """Landing again leaves the data files of other dates, and of other batches, as they are."""
-    tables.land(staging.write([staging.order(n, day=n) for n in range(3)], sequence=2))
+    tables.land(staging.write([staging.order(n, day=n) for n in range(3)], batch_number=2))
     manifest = staging.write([staging.order(9, day=1)])
     tables.land(manifest)
     before = tables.rows("Order__e", "batch_id", "input_file_name()")
@@ -226,7 +226,7 @@ def test_a_table_at_snapshot_isolation_is_refused(
     with pytest.raises(
         ConfigurationError, match=r"'write\.merge\.isolation-level' = 'serializable'"
     ):
-        tables.land(staging.write([staging.order(2)], sequence=2))
+        tables.land(staging.write([staging.order(2)], batch_number=2))
 
     assert len(tables.events()) == 1
 

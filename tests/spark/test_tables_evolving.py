@@ -102,10 +102,10 @@ def test_a_table_lives_through_all_that_a_schema_does(any_tables: Tables, stagin
     new = staging.event("v2", CreatedDate=at, **NEW_VALUES)
     tables.land(staging.write([old, new]))
     narrow = staging.event("v3", CreatedDate=at, Amount__c=7, Number__c=1.5)
-    tables.land(staging.write([old, narrow], sequence=2))
+    tables.land(staging.write([old, narrow], batch_number=2))
     alert = staging.event("alert", CreatedDate=at, CreatedById="005A", At__c=1)
     other = staging.event("v4", CreatedDate=at, Number__c=True)
-    third = staging.write([other, alert, old, ("v1", b"")], sequence=3)
+    third = staging.write([other, alert, old, ("v1", b"")], batch_number=3)
     tables.land(third, on_type_change="quarantine")
 
     assert tables.rows("Order__e", *VALUES, "Number__c__double") == [
@@ -169,7 +169,7 @@ def test_a_table_without_a_record_of_its_columns_is_landed_into(
     shutil.rmtree(tables.folder / "_types")
 
     changed = staging.event("order3", CreatedDate=FIRST_DAY_MS, CreatedById="005A", Number__c=1.5)
-    tables.land(staging.write([staging.order(2), changed, alert], sequence=2))
+    tables.land(staging.write([staging.order(2), changed, alert], batch_number=2))
 
     assert tables.rows("Order__e", *VALUES[:3], "Number__c__double") == [
         (1, 0, "N1", None),
@@ -212,7 +212,7 @@ def test_landed_batches_and_quarantine_are_read_alike_in_every_format(
     """A batch without a row in the ledger is left out of both; by path the format is seen."""
     tables = any_tables
     for sequence in (1, 2):
-        tables.land(staging.write([staging.order(sequence), ("order", b"")], sequence=sequence))
+        tables.land(staging.write([staging.order(sequence), ("order", b"")], batch_number=sequence))
     tables.forget("0f3c-2")
     root = tables.table
 

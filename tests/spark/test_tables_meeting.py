@@ -67,7 +67,7 @@ def test_readers_of_landed_batches_see_no_part_of_a_killed_one(
     tables: Tables, staging: Staging
 ) -> None:
     """A table with all of a batch may be one of several."""
-    tables.land(staging.write([staging.order(9)], sequence=2))
+    tables.land(staging.write([staging.order(9)], batch_number=2))
     manifest = staging.write([staging.order(0), staging.order(1)])
     with pytest.raises(Killed):
         tables.land(manifest, at(steps.LANDING_LANDED, kill))
@@ -125,8 +125,8 @@ def test_two_batches_that_commit_at_the_same_time_both_land(
 ) -> None:
     """To one table, on one date: the second commit fails, and is tried again."""
     manifests = [
-        staging.write([staging.order(n) for n in range(5)], sequence=1),
-        staging.write([staging.order(n) for n in range(5, 10)], sequence=2),
+        staging.write([staging.order(n) for n in range(5)], batch_number=1),
+        staging.write([staging.order(n) for n in range(5, 10)], batch_number=2),
     ]
     both_ready = threading.Barrier(2)
     failures: list[BaseException] = []

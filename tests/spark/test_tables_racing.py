@@ -72,7 +72,7 @@ def test_two_processes_that_commit_at_once_leave_exactly_one_copy(
     # One file of two rows: what is slow here is not what is proved.
     orders = [staging.order(number) for number in range(2)]
     twin = staging.write(orders)
-    batches = [staging.write(orders, sequence=number) for number in (2, 3)]
+    batches = [staging.write(orders, batch_number=number) for number in (2, 3)]
     lakes = [Tables(spark, str(tmp_path / kind), kind, tmp_path / kind) for kind in FORMATS]
     races = [
         {"left": left, "right": right, "table": lake.table, "table_format": lake.table_format}

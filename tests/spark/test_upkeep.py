@@ -54,7 +54,7 @@ def land(tables: Tables, staging: Staging, *sequences: int) -> list[str]:
     """Manifests of batches of two events each, one of either of two days."""
     manifests = [
         staging.write(
-            [staging.order(10 * sequence + day, day=day) for day in range(2)], sequence=sequence
+            [staging.order(10 * sequence + day, day=day) for day in range(2)], batch_number=sequence
         )
         for sequence in sequences
     ]

@@ -90,7 +90,7 @@ def dying(number: int) -> OnStep:
 def batch(staging: Staging, sequence: int) -> str:
     """Manifest of a batch of two events on each of two days."""
     orders = [staging.order(10 * sequence + n, day=n % 2) for n in range(4)]
-    return staging.write(orders, sequence=sequence)
+    return staging.write(orders, batch_number=sequence)
 
 
 def expected(*sequences: int) -> list[tuple[Any, ...]]:
