@@ -68,7 +68,7 @@ def test_events_delivered_again_in_another_epoch_land_once(
 
     assert receipt.duplicates == 2
     assert receipt.tables == {f"{lake.root}/Order__e": 1}
-    written = Receipt.from_json((staging.batch / layout.RECEIPT).read_text(), "landed.json")
+    written = Receipt.from_json((staging.batch / layout.RECEIPT).read_text(), "receipt.json")
     assert written.duplicates == 2
     landed = lake.landed(f"{LATER}-1")
     assert (landed.duplicates, landed.rows) == (2, {"Order__e": 1})

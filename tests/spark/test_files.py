@@ -49,7 +49,7 @@ def test_a_receipt_is_as_closed_as_its_folder(
 ) -> None:
     """A file that Spark writes or replaces in the staging area follows `staging_mode`."""
     tmp_path.chmod(folder)
-    place = tmp_path / "landed.json"
+    place = tmp_path / "receipt.json"
     for text in ("one", "two"):
         Files(spark).write_staged(f"file://{place}", text)
         assert place.read_text() == text

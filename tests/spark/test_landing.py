@@ -68,7 +68,7 @@ def test_the_receipt_lies_in_the_batchs_folder(spark: Any, staging: Staging, lak
     receipt = land_in(spark, lake, manifest)
 
     written = staging.batch / layout.RECEIPT
-    assert Receipt.from_json(written.read_text(), "landed.json") == receipt
+    assert Receipt.from_json(written.read_text(), "receipt.json") == receipt
     assert {path.name for path in staging.batch.iterdir()} == before | {layout.RECEIPT}
 
 

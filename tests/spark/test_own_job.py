@@ -46,5 +46,5 @@ def test_it_writes_each_event_once_however_often_it_runs(
         ("0f3c-2", 0, 1.0, "small"),
     ]
     assert lake.rows("bad", "batch_id, batch_ordinal") == [("0f3c-1", 2)]
-    receipt = json.loads((staging.folder / "0f3c/0000000001/landed.json").read_text())
+    receipt = json.loads((staging.folder / "0f3c/0000000001/receipt.json").read_text())
     assert (sum(receipt["tables"].values()), receipt["quarantined"]) == (2, 1)

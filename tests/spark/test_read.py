@@ -77,7 +77,7 @@ def test_a_job_of_ones_own_writes_the_receipt(spark: Any, staging: Staging, mixe
     """With its tables and counts, where the position's commit looks for it."""
     receipt = write_receipt(spark, mixed, tables={"orders": 2, "alerts": 1}, quarantined=1)
 
-    assert Receipt.from_json((staging.batch / layout.RECEIPT).read_text(), "landed.json") == receipt
+    assert Receipt.from_json((staging.batch / layout.RECEIPT).read_text(), "receipt.json") == receipt
     assert receipt.writer == "sfevents tests"
     manifest = Manifest.from_json((staging.batch / layout.MANIFEST).read_text(), "manifest.json")
     assert receipt.end == manifest.end

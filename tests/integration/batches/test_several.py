@@ -77,7 +77,7 @@ def test_a_batch_commits_to_where_it_landed(
 
 @pytest.mark.parametrize(
     ("changed", "stands"),
-    [({"epoch": "rerun"}, "again-0 "), ({"replay_id": "ff"}, r"-0 \(ff\)")],
+    [({"epoch": "anew"}, "anew-0 "), ({"replay_id": "ff"}, r"-0 \(ff\)")],
     ids=["another epoch", "another replay id"],
 )
 def test_a_position_reset_meanwhile_keeps_spark_from_starting(

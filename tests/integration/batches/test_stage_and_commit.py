@@ -227,13 +227,13 @@ def test_an_expired_position_written_anew_begins_an_epoch(
     bus.clock.advance(hours=80)
     ids = publish(bus, 6, 5)
     record = json.loads(consumer.positions["orders"])
-    record |= {"epoch": "rerun", "batch_number": 0, "replay_id": "earliest"}
+    record |= {"epoch": "anew", "batch_number": 0, "replay_id": "earliest"}
     consumer.positions["orders"] = json.dumps(record)
     staged = consumer.run_once()
     assert isinstance(staged, Staged)
     assert staged_replay_ids(staged) == ids
-    assert (consumer.position.batch_id, consumer.position.batch_number) == ("again-1", 1)
-    assert [origin.epoch for origin in staged.topic_folder.origins()][-1] == "rerun"
+    assert (consumer.position.batch_id, consumer.position.batch_number) == ("anew-1", 1)
+    assert [origin.epoch for origin in staged.topic_folder.origins()][-1] == "anew"
 
 
 def test_an_unknown_topic_begins_nothing(bus: Emulator, consumer: Consumer) -> None:
