@@ -20,6 +20,7 @@ LONGEST_FIRST = (
     "tests/spark/test_apply",
     "tests/spark/test_upkeep",
     "tests/spark/",
+    "tests/docs/test_tutorials",
     "tests/proof/",
     "tests/cluster/",
     "tests/dags/test_salesforce_records",
