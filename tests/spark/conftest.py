@@ -187,7 +187,7 @@ class Staging:
         )
 
     def change(self, number: int, *records: str, kind: str = "CREATE") -> tuple[str, bytes]:
-        """A change event of these records, the n-th of its transaction."""
+        """Make the n-th change event of a transaction, about these records."""
         header = {
             "entityName": "Account",
             "recordIds": list(records),
@@ -213,7 +213,7 @@ class Staging:
         ids: Sequence[str] | None = None,
         **manifest: Any,
     ) -> str:
-        """URL of the manifest of a batch with these events.
+        """Stage a batch of these events, and return the URL of its manifest.
 
         :param per_part: events of each staged file, the last of which has what is left; or of the
             first, the second, and so on.
@@ -302,7 +302,7 @@ def _replay_id(ordinal: int) -> bytes:
 
 @dataclass
 class Lake:
-    """A folder of tables, as a reader of files sees it."""
+    """A folder of landed Parquet tables, read as plain files."""
 
     root: Path
 
@@ -350,7 +350,7 @@ class Lake:
 
 
 def at(step: str, act: Callable[[], object], times: int = 1) -> OnStep:
-    """Act before the n-th step of this kind."""
+    """Call a function before the n-th step of this kind."""
     taken: list[str] = []
 
     def called(name: str, _about: str) -> None:
@@ -375,7 +375,7 @@ def lake(tmp_path: Path) -> Lake:
 
 @pytest.fixture(params=["parquet", "delta", "iceberg"])
 def any_tables(request: pytest.FixtureRequest, jars: Jars, spark: Any, tmp_path: Path) -> Tables:
-    """Of each format; skipped where its jars cannot be had."""
+    """Tables of each format, Parquet included; skipped if the format's jars cannot be had."""
     name: str = request.param
     if name != "parquet":
         or_skip(lambda: getattr(jars, name))
@@ -384,7 +384,7 @@ def any_tables(request: pytest.FixtureRequest, jars: Jars, spark: Any, tmp_path:
 
 @pytest.fixture(params=["delta", "iceberg"])
 def table_format(request: pytest.FixtureRequest, jars: Jars) -> str:
-    """Each that has commits; skipped where its jars cannot be had."""
+    """Each format that has commits (Delta, Iceberg); skipped if its jars cannot be had."""
     name: str = request.param
     or_skip(lambda: getattr(jars, name))
     return name
@@ -392,5 +392,5 @@ def table_format(request: pytest.FixtureRequest, jars: Jars) -> str:
 
 @pytest.fixture
 def tables(table_format: str, spark: Any, tmp_path: Path) -> Tables:
-    """By path, in a folder with a space in its name."""
+    """Delta or Iceberg tables by path, in a folder with a space in its name."""
     return by_path(table_format, spark, tmp_path / "my lake")

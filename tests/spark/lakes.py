@@ -30,7 +30,7 @@ def land_watched(spark: Any, options: LandingOptions, on_step: OnStep) -> Receip
 
 @dataclass
 class Tables:
-    """Tables of a format somewhere, as a reader of tables sees them.
+    """Tables of one format, by path or by name, read as a user reads them.
 
     :param folder: where the record of columns is.
     """
@@ -56,12 +56,12 @@ class Tables:
         return self.rows(name, "batch_id", "batch_ordinal")
 
     def sql(self, statement: str, name: str = "Order__e") -> Any:
-        """Run a statement of another program on a table, which is `{}` in it."""
+        """Run a statement on a table, as another program would; `{}` in it stands for the table."""
         session, identifier = self.opened(name)
         return session.sql(statement.format(identifier))
 
     def opened(self, name: str = "Order__e") -> tuple[Any, str]:
-        """A session of its own with the format in it, and the table's name there."""
+        """Open a session that has the format, and return it with the table's name in it."""
         session, dialect, _ = open_dialect(
             self.spark, Files(self.spark), self.table, self.table_format
         )

@@ -154,7 +154,7 @@ def event(
 
 @dataclass
 class CurrentState:
-    """Tables of current state somewhere on this disk, and the event tables beside them."""
+    """Current-state tables on this disk, and the event tables beside them."""
 
     spark: Any
     root: str
@@ -165,7 +165,7 @@ class CurrentState:
     end: str = "earliest"
 
     def stage(self, *events: tuple[str, bytes], ended_by: str = "idle_seconds", **more: Any) -> str:
-        """The next batch; URL of its manifest."""
+        """Stage the next batch, and return the URL of its manifest."""
         self.sequence += 1
         said = {
             "batch_number": self.sequence,
@@ -206,7 +206,7 @@ class CurrentState:
         return open_state(self.spark, self.root, self.table_format)
 
     def rows(self, table: str, *columns: str) -> list[dict[str, Any]]:
-        """Read a table, or the events of a role; no row where there is no table."""
+        """Read a table, or the events of one role; a table that is not there has no rows."""
         state = self.tables
         is_role = table in tables.ROLES
         found = collected(
@@ -218,7 +218,7 @@ class CurrentState:
 
 
 class JobKilledError(Exception):
-    """The job ends here."""
+    """Kills a job in a test."""
 
 
 def killing(table: str) -> OnStep:

@@ -54,7 +54,7 @@ def session() -> SparkSession:
 
 
 def together(folder: Path, mine: str, other: str) -> OnStep:
-    """Before the first commit: wait until the other one is about to commit, too."""
+    """Wait before the first commit until the other racer is about to commit, too."""
     met: list[str] = []
 
     def step(name: str, about: str) -> None:
@@ -71,7 +71,7 @@ def together(folder: Path, mine: str, other: str) -> OnStep:
 
 
 def race(spark: SparkSession, jobs: Path, mine: str, other: str) -> None:
-    """Land all of mine."""
+    """Land all batches of this racer, each at the same moment as the other racer's."""
     for number, job in enumerate(json.loads(jobs.read_text())):
         folder = jobs.parent / f"race-{number}"
         folder.mkdir(exist_ok=True)

@@ -176,7 +176,7 @@ def test_killed_after_any_commit_it_comes_to_the_same_end(
 
 
 def test_silence_releases_what_was_held(one_state: CurrentState, staging: Staging) -> None:
-    """A flush may be repeated, the next batch follows it, and an unapplied batch has none."""
+    """A flush may be repeated; the next batch follows it; an unapplied batch cannot be flushed."""
     state = one_state
     first = state.stage(
         event(staging, 1, "CREATE", A, key="t", Industry="Mining"), ended_by="max_events"
@@ -198,10 +198,7 @@ def test_silence_releases_what_was_held(one_state: CurrentState, staging: Stagin
 def test_what_cannot_be_decoded_marks_its_record_or_its_entity(
     one_state: CurrentState, staging: Staging
 ) -> None:
-    """A bit beyond the schema.
-
-    The header still says which record; a damaged header says which entity.
-    """
+    """An undecodable event marks the record in its header; a damaged header marks the entity."""
     state = one_state
     counts = state.apply(
         state.stage(
@@ -223,7 +220,7 @@ def test_what_cannot_be_decoded_marks_its_record_or_its_entity(
 def test_another_source_a_hole_and_a_twin_are_refused(
     one_state: CurrentState, staging: Staging
 ) -> None:
-    """Each with one error that says what to do; nothing is written."""
+    """A second source, a missing batch and a concurrent job are refused, and nothing is written."""
     state = one_state
     first = state.stage(event(staging, 1, "CREATE", A, Industry="Mining"))
     state.apply(first)

@@ -1,9 +1,8 @@
-"""Histories of an org, delivered to real tables.
+"""Random histories of an org, delivered to real tables.
 
-What is not marked equals the org, as in memory (`tests/unit/changes/test_histories.py`).
-
-Each step costs seconds here, so there are few, and the rules have theirs in memory.
-`SFEVENTS_HISTORIES_SEED` takes the seed that a failure prints.
+Each record without a resync entry equals the org's record. Each step takes seconds on Spark, so
+there are few; `tests/unit/changes/test_histories.py` checks the same rules with many histories in
+memory. `SFEVENTS_HISTORIES_SEED` takes the seed that a failure prints.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ FEW = settings(
 
 
 def delivered(history: Sequence[Transaction], moves: Sequence[Move], lake: SparkLake) -> Delivery:
-    """Deliver a history, then all of it, then resolve all of it; look after each step."""
+    """Deliver a history in part, then whole, then run entity snapshots; check after each step."""
     org = told(history)
     delivery = Delivery(org=org, lake=lake, doubt=Doubt(starts_empty=lake.new_entities == "empty"))
     for move in moves:
@@ -100,9 +99,9 @@ def test_a_history_with_a_death_a_gap_and_a_wildcard_ends_as_the_org(
 def test_histories_end_as_the_org(
     jars: Jars, spark: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Whatever Hypothesis makes of histories and deliveries.
+    """Tables equal the org after any history and delivery that Hypothesis makes.
 
-    Seeded in Delta or begun empty in Iceberg, as the seed says.
+    The seed decides between Delta tables filled by a snapshot and empty Iceberg tables.
     """
     table_format = "iceberg" if SEED % 2 else "delta"
     asked: dict[str, Any] = {"new_entities": "empty", "deletions": "flag"} if SEED % 2 else {}

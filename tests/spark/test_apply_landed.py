@@ -1,6 +1,7 @@
-"""Events reach the records from the event tables.
+"""An apply reads its events from the event tables.
 
-Also those that landing has left out, or that lie in other columns there.
+This includes events that the landing left out as duplicates, and events whose values are in other
+columns of the event table.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def applied(log: Tables, records: Tables, manifest: str, *more: str) -> dict[str
 
 
 def spans(records: Tables) -> list[tuple[Any, ...]]:
-    """The history as others read it: who, what, from which second until which."""
+    """Read the history table: record, value, and the seconds in which each row began and ended."""
     return records.rows(
         "Account_history", "record_id", "Industry", "second(valid_from)", "second(valid_to)"
     )

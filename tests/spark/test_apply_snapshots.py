@@ -1,7 +1,4 @@
-"""Full records of the org into the tables of records.
-
-Seeding, resolving, and reads that cannot be used; on a real Spark.
-"""
+"""Entity snapshots fill and repair current-state tables, or are refused, on a real Spark."""
 
 from __future__ import annotations
 
@@ -46,10 +43,7 @@ def resolved(state: CurrentState, entity: str, records: Path, read_at: str, *mor
 def test_tables_are_seeded_by_bulk_and_by_rest(
     spark: Any, jars: Jars, staging: Staging, tmp_path: Path
 ) -> None:
-    """Kept events are applied to the snapshot.
-
-    An entity without an event gets its columns from a schema.
-    """
+    """An entity snapshot is followed by the kept events, and needs no event to make a table."""
     or_skip(lambda: jars.iceberg)
     state = CurrentState(spark, str(tmp_path / "lake"), "iceberg", staging, {})
     state.apply(
@@ -108,7 +102,7 @@ def test_tables_are_seeded_by_bulk_and_by_rest(
 def test_a_read_fills_the_column_that_the_events_of_a_field_fill(
     spark: Any, jars: Jars, staging: Staging, tmp_path: Path
 ) -> None:
-    """A number became text and a number again: a read of the same values changes none of them."""
+    """A snapshot changes no value of a field that became text and then a number again."""
     or_skip(lambda: jars.iceberg)
     number = SCHEMAS["org_account2"]
     last = {**number["fields"][-1], "type": ["null", "string"], "doc": "Data:Text"}

@@ -1,7 +1,4 @@
-"""Two jobs over one set of tables.
-
-The one that began first writes nothing any more, whichever statement it is about to commit.
-"""
+"""Two jobs over one set of tables: the job that began first commits nothing more."""
 
 from __future__ import annotations
 

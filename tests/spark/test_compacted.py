@@ -75,7 +75,7 @@ def columns_of(path: Path) -> list[tuple[str, Any]]:
 
 
 def test_a_batch_that_lands_again_is_there_once(spark: Any, staging: Staging, lake: Lake) -> None:
-    """Its rows leave the file of the other program, in which other batches' rows stay."""
+    """A batch that lands again has its rows once, although another program compacted its files."""
     manifests = batches(staging)
     for manifest in manifests:
         land_in(spark, lake, manifest)
@@ -101,7 +101,7 @@ def test_a_batch_that_lands_again_is_there_once(spark: Any, staging: Staging, la
 def test_killed_before_the_other_programs_file_is_replaced_the_next_landing_does_it(
     spark: Any, staging: Staging, lake: Lake
 ) -> None:
-    """Also where the killed one was the batch's first landing, and its files were put together."""
+    """A kill before the other program's file is replaced is repaired by the next landing."""
     first, second, _ = batches(staging)
     with pytest.raises(Killed):
         land_in(spark, lake, first, at(steps.LANDING_LANDED, _kill))
@@ -123,7 +123,7 @@ def _kill() -> None:
 def test_a_file_that_has_the_name_of_a_batch_and_rows_of_another_is_not_replaced(
     spark: Any, staging: Staging, lake: Lake
 ) -> None:
-    """These rows would be lost. Under a name of its own the file is one like any other."""
+    """A file with the batch's name that holds rows of another batch is not replaced."""
     first, *others = batches(staging)
     for manifest in (first, *others):
         land_in(spark, lake, manifest)
@@ -140,7 +140,7 @@ def test_a_file_that_has_the_name_of_a_batch_and_rows_of_another_is_not_replaced
 
 
 def test_a_damaged_file_of_the_batch_is_replaced(spark: Any, staging: Staging, lake: Lake) -> None:
-    """It holds no rows of others that could be lost."""
+    """A damaged file of the batch is replaced, since it holds no rows of other batches."""
     manifest = staging.write([staging.order(n, day=n) for n in range(2)])
     land_in(spark, lake, manifest)
     (lake.root / DATE / "0f3c-1-00000.parquet").write_bytes(b"no Parquet")
@@ -153,7 +153,7 @@ def test_a_damaged_file_of_the_batch_is_replaced(spark: Any, staging: Staging, l
 def test_where_a_store_cannot_replace_a_file_in_one_step_the_landing_is_refused(
     spark: Any, staging: Staging, lake: Lake
 ) -> None:
-    """A kill amid the replacement would lose rows of other batches."""
+    """A landing is refused if a kill amid the replacement would lose rows of other batches."""
     for manifest in batches(staging):
         land_in(spark, lake, manifest)
     there = compact(lake)

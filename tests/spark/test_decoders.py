@@ -74,7 +74,7 @@ def task(plan: SchemaPlan, count: int, **more: Any) -> Task:
 def outcome(
     rows: DataFrame, plan: SchemaPlan, count: int, *, accelerated: bool, **more: Any
 ) -> dict[str, Any]:
-    """Every decoded row and every reason, and the columns' types."""
+    """Return every decoded row, every reason of a failure, and the columns' types."""
     from pyspark.sql import functions as F  # noqa: N812
 
     found: dict[str, Any] = {}
@@ -137,7 +137,7 @@ def test_a_claimed_length_beyond_all_reason_ends_no_executor(
 
 
 def test_a_batch_of_two_schemas_lands_in_order(spark: Any, staging: Staging, lake: Lake) -> None:
-    """One file for each staged file and date, the rest in quarantine."""
+    """A batch of two schemas lands as one file for each staged file and date, in order."""
     orders = [staging.order(number, day=number % 2) for number in range(6)]
     orders[2] = (orders[2][0], orders[2][1] + b"\x00")
     manifest = staging.write([*orders, staging.event("order2", CreatedDate=0, CreatedById="005A")])
@@ -150,7 +150,7 @@ def test_a_batch_of_two_schemas_lands_in_order(spark: Any, staging: Staging, lak
 
 
 def test_the_log_says_what_decodes(spark: Any, caplog: pytest.LogCaptureFixture) -> None:
-    """One line for a batch."""
+    """The log has one line for a batch, which names the decoder."""
     with caplog.at_level("INFO", logger="airflow_provider_sfevents"):
         assert decode_frames.has_accelerator(spark)
 

@@ -56,10 +56,7 @@ def orders(staging: Staging, *names: str) -> dict[str, Any]:
 def test_events_delivered_again_in_another_epoch_land_once(
     staging: Staging, lake: Lake, land_in: Land
 ) -> None:
-    """The batch says how many were left out, everywhere where it says what landed.
-
-    Landing either again changes nothing.
-    """
+    """Events that are delivered again in another epoch land once, and each report counts them."""
     first = staging.write(**orders(staging, "a", "b", "c"))
     land_in(first)
     again = staging.write(**orders(staging, "b", "c", "d"), epoch=LATER)
@@ -95,10 +92,7 @@ def test_a_publishers_retry_lands_once(staging: Staging, lake: Lake, land_in: La
 def test_change_events_without_an_id_are_known_by_what_they_say(
     staging: Staging, lake: Lake, land_in: Land
 ) -> None:
-    """Transaction, number, entity, kind and records.
-
-    Another record, number or kind is another event.
-    """
+    """Change events without ids are one if transaction, number, entity, kind and records agree."""
     land_in(staging.write([staging.change(1, "001A"), staging.change(2, "001A")], ids=["", ""]))
     events = [
         staging.change(2, "001A"),
@@ -132,7 +126,7 @@ def test_a_change_delivered_again_under_another_id_lands_once(
 def test_events_without_an_identity_are_never_left_out(
     staging: Staging, lake: Lake, land_in: Land
 ) -> None:
-    """Nothing proves that they are one."""
+    """Events without an identity all land, because nothing proves that two of them are one."""
     land_in(staging.write([staging.order(1)] * 2, ids=["", ""]))
 
     receipt = land_in(staging.write([staging.order(1)], ids=[""], batch_number=2))
@@ -144,7 +138,7 @@ def test_events_without_an_identity_are_never_left_out(
 def test_an_id_of_another_org_or_topic_is_another_event(
     staging: Staging, lake: Lake, land_in: Land
 ) -> None:
-    """Publishers choose ids, and tables may be shared."""
+    """Equal ids from different orgs or topics belong to different events in a shared table."""
     land_in(staging.write(**orders(staging, "a")))
     other_topic = staging.write(**orders(staging, "a"), batch_number=2, topic="/event/Other__chn")
     other_org = staging.write(**orders(staging, "a"), batch_number=3, org_id="00Dx0000000002ZEAW")
@@ -156,7 +150,7 @@ def test_an_id_of_another_org_or_topic_is_another_event(
 def test_an_undecodable_event_is_in_quarantine_once(
     staging: Staging, lake: Lake, land_in: Land
 ) -> None:
-    """Delivered again two days later, its date is another, as it has no time of its own."""
+    """An undecodable event is in quarantine once, even if it is delivered again two days later."""
     spoilt = ("order", b"")
     land_in(staging.write([spoilt, staging.order(1)], ids=["x", "a"]))
     later = replace(staging, received_at=staging.received_at + timedelta(days=2))
@@ -171,7 +165,7 @@ def test_an_undecodable_event_is_in_quarantine_once(
 def test_an_event_that_decodes_at_last_lands_although_its_copy_is_in_quarantine(
     staging: Staging, lake: Lake, land_in: Land
 ) -> None:
-    """Whereas one that stands in its table is not put into quarantine beside it."""
+    """An event that decodes at last lands, although its copy is in quarantine."""
     land_in(staging.write([("order", b""), staging.order(1)], ids=["x", "a"]))
 
     receipt = land_in(
@@ -187,7 +181,7 @@ def test_an_event_that_decodes_at_last_lands_although_its_copy_is_in_quarantine(
 def test_a_batch_is_compared_with_the_dates_around_its_own(
     staging: Staging, lake: Lake, land_in: Land, overlaps: bool
 ) -> None:
-    """An event that is delivered again has the same date: a fallback reads no other dates."""
+    """A comparison reads only the batch's own dates, because a redelivered event keeps its date."""
     land_in(staging.write([staging.order(1, day=9), staging.order(2, day=1)], ids=["a", "b"]))
     events = [staging.order(1), staging.order(2)]
     manifest = staging.write(events, ids=["a", "b"], batch_number=2, overlaps=overlaps)
@@ -198,7 +192,7 @@ def test_a_batch_is_compared_with_the_dates_around_its_own(
 def test_a_batch_of_nothing_but_duplicates_lands_as_nothing(
     staging: Staging, lake: Lake, land_in: Land
 ) -> None:
-    """It is landed all the same: every event of it is accounted for."""
+    """A batch of nothing but duplicates lands without a row, and every event is accounted for."""
     land_in(staging.write(**orders(staging, "a", "b")))
     before = lake.files()
 
@@ -211,7 +205,7 @@ def test_a_batch_of_nothing_but_duplicates_lands_as_nothing(
 def test_what_lands_while_it_is_compared_is_compared_with_too(
     staging: Staging, lake: Lake, land_in: Land
 ) -> None:
-    """A job of an old epoch that wakes up late finds what the new one has landed meanwhile."""
+    """A late job of an old epoch leaves out the events that the new epoch has landed meanwhile."""
     late = staging.write(**orders(staging, "a", "b"))
     other = staging.write(**orders(staging, "b", "c"), epoch=LATER)
     compared: list[str] = []
@@ -258,7 +252,7 @@ class Killed(BaseException):
 def test_killed_at_any_step_a_batch_with_duplicates_is_made_whole(
     staging: Staging, lake: Lake, land_in: Land, step: str
 ) -> None:
-    """Landed again, the same ones are left out and the same ones stay."""
+    """A batch with duplicates that is killed at any step and landed again has each event once."""
     land_in(staging.write(**orders(staging, "a", "b")))
     again = staging.write(**orders(staging, "b", "c", "d", "c"), per_part=2, epoch=LATER)
 
@@ -281,7 +275,7 @@ def test_killed_at_any_step_a_batch_with_duplicates_is_made_whole(
 def test_a_foreign_file_in_a_table_does_not_count_as_landed(
     staging: Staging, lake: Lake, land_in: Land
 ) -> None:
-    """Without the columns of a landed row nothing says of which org and topic it is."""
+    """A foreign file without a landing's columns is not compared: it names no org or topic."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -1,4 +1,4 @@
-"""Files in either store while other landings are at work in the same folders."""
+"""File operations while other landings work in the same folders, on disk and through Hadoop."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Between(HadoopFiles):
 
 
 def test_a_folder_that_another_fills_in_that_moment_stays(spark: Any, tmp_path: Path) -> None:
-    """It was empty when it was looked at; Hadoop says then that it is not, which is no failure."""
+    """An empty folder that another landing fills while it is removed stays, without error."""
     folder = tmp_path / "_landing"
     folder.mkdir()
     files = Between(spark, partial((folder / "0f3c-2").mkdir, exist_ok=True))
@@ -58,7 +58,7 @@ def test_a_receipt_is_as_closed_as_its_folder(
 
 
 def test_a_folder_that_another_removes_in_that_moment_is_gone(spark: Any, tmp_path: Path) -> None:
-    """Both wanted that."""
+    """Removing a folder that another landing removes at that moment is no error."""
     folder = tmp_path / "_landing"
     folder.mkdir()
     files = Between(spark, partial(shutil.rmtree, folder, ignore_errors=True))

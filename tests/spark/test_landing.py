@@ -35,10 +35,7 @@ def land_in(spark: Any, lake: Lake, manifest: str, **more: Any) -> Receipt:
 
 
 def test_each_event_type_lands_in_its_own_table(spark: Any, staging: Staging, lake: Lake) -> None:
-    """One file per table, date and staged file, named after the batch.
-
-    Any reader of globs counts each event once.
-    """
+    """Each event type lands in its own table, as one file for each date and staged file."""
     alerts = [staging.event("alert", CreatedDate=0, CreatedById="005A", At__c=1)] * 2
     manifest = staging.write(
         [*(staging.order(n, day=n % 2) for n in range(6)), *alerts], per_part=4
@@ -61,7 +58,7 @@ def test_each_event_type_lands_in_its_own_table(spark: Any, staging: Staging, la
 
 
 def test_the_receipt_lies_in_the_batchs_folder(spark: Any, staging: Staging, lake: Lake) -> None:
-    """It is what is returned, and nothing else is left in the staging area."""
+    """The receipt is in the batch's folder, and the landing leaves nothing else there."""
     manifest = staging.write([staging.order(1)])
     before = {path.name for path in staging.batch.iterdir()}
 
@@ -75,7 +72,7 @@ def test_the_receipt_lies_in_the_batchs_folder(spark: Any, staging: Staging, lak
 def test_the_envelope_says_which_event_it_is_and_how_it_came_here(
     spark: Any, staging: Staging, lake: Lake
 ) -> None:
-    """Beside the payload's own columns; replay ids as text, times in UTC."""
+    """The envelope columns identify an event and its batch; replay ids are text, times UTC."""
     land_in(spark, lake, staging.write([staging.order(1)]))
 
     envelope = (
@@ -148,7 +145,7 @@ def test_a_change_event_lands_with_names_in_place_of_bitmaps(
 def test_a_bad_event_goes_to_quarantine_and_the_others_land(
     spark: Any, staging: Staging, lake: Lake
 ) -> None:
-    """With its raw bytes and the reason, under the same naming; it is counted in the receipt."""
+    """A bad event goes to quarantine with its bytes and the reason, and the receipt counts it."""
     manifest = staging.write([staging.order(0), ("order", b"spoilt"), staging.order(2)], per_part=2)
 
     receipt = land_in(spark, lake, manifest)
@@ -192,7 +189,7 @@ def test_a_limit_lets_a_whole_batch_go_to_quarantine(
 
 
 def test_schemas_of_one_event_type_share_a_table(spark: Any, staging: Staging, lake: Lake) -> None:
-    """Columns are the union of both; what a schema lacks is null."""
+    """Two schemas of one event type share a table; a field that one lacks is null in its rows."""
     newer = staging.event("order2", CreatedDate=0, CreatedById="005A", Number__c="new", Size__c=7)
 
     land_in(spark, lake, staging.write([staging.order(0), newer]))
@@ -223,7 +220,7 @@ def test_a_field_that_changed_in_kind_gets_a_column_of_its_own(
 def test_a_schema_that_contradicts_most_of_the_batch_is_put_aside_on_request(
     spark: Any, staging: Staging, lake: Lake
 ) -> None:
-    """The smaller group goes to quarantine with the reason."""
+    """If asked for, events of a schema that contradicts most of the batch go to quarantine."""
     other = staging.event("order3", CreatedDate=0, CreatedById="005A", Number__c=1.5)
     manifest = staging.write([staging.order(0), other, staging.order(2)])
 
@@ -261,7 +258,7 @@ def test_a_batch_is_planned_anew_when_another_records_columns_meanwhile(
 def test_ledger_and_receipt_say_what_changed_in_the_tables_columns(
     spark: Any, staging: Staging, lake: Lake
 ) -> None:
-    """It still does when the batch is landed again, and nothing changes any more."""
+    """Ledger and receipt list a batch's changes of columns, also when it is landed again."""
     land_in(spark, lake, staging.write([staging.order(0)]))
     newer = staging.event("order2", CreatedDate=0, CreatedById="005A", Number__c="new", Size__c=7)
     manifest = staging.write([newer], batch_number=2)
@@ -295,7 +292,7 @@ def test_every_schema_is_kept_once(spark: Any, staging: Staging, lake: Lake) -> 
 
 
 def test_an_empty_batch_lands_as_nothing(spark: Any, staging: Staging, lake: Lake) -> None:
-    """It gets its receipt all the same."""
+    """An empty batch lands without a row, and gets its receipt."""
     receipt = land_in(spark, lake, staging.write([]))
 
     assert lake.files() == ["_batches/0f3c-1.parquet"]
@@ -361,7 +358,7 @@ def test_a_staged_file_of_many_dates_lands_as_one_file_for_each(
 
 
 def test_the_raw_payload_lands_on_request(spark: Any, staging: Staging, lake: Lake) -> None:
-    """As a column beside the decoded ones."""
+    """The raw payload lands on request, as a column beside the decoded ones."""
     event = staging.order(1)
 
     land_in(spark, lake, staging.write([event]), keep_payload=True)

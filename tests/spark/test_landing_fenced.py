@@ -40,7 +40,7 @@ class Killed(BaseException):
 
 @dataclass
 class Forms:
-    """One batch, staged twice: two workers with a file system each."""
+    """One batch, staged twice, as by two workers that share no file system."""
 
     older: LandingOptions
     newer: LandingOptions
@@ -48,7 +48,7 @@ class Forms:
 
 @pytest.fixture
 def forms(staging: Staging, lake: Lake, tmp_path: Path) -> Forms:
-    """The newer one ends elsewhere, and its files are cut otherwise."""
+    """Stage both forms; the newer one has another end and other files."""
     other = Staging(tmp_path / "other worker")
     older = staging.write(
         [staging.order(0), staging.order(1, day=1), staging.order(2)],
@@ -102,7 +102,7 @@ def receipt_beside(order: LandingOptions) -> Receipt:
 
 
 def assert_says(receipt: Receipt, order: LandingOptions) -> None:
-    """The receipt is of the batch as this one has it."""
+    """Check that the receipt has this form's end and counts."""
     manifest = Manifest.from_json(Path(order.manifest_url).read_text(), order.manifest_url)
     assert (receipt.end, receipt.events) == (manifest.end, manifest.events)
     assert receipt.tables == {f"{order.table}/Order__e": manifest.events}
@@ -130,10 +130,7 @@ def test_the_form_that_has_landed_stays(
 def test_a_form_that_has_landed_lands_again_while_another_one_comes_and_goes(
     spark: Any, forms: Forms, lake: Lake
 ) -> None:
-    """A cleared run replaces its own files.
-
-    What a killed job at a newer form left behind does not stop it.
-    """
+    """A form that has landed lands again, although a job was killed over a newer form."""
 
     def step(name: str, _about: str) -> None:
         if name == steps.LANDING_FOLDER:
@@ -162,10 +159,7 @@ def test_a_form_that_has_landed_lands_again_while_another_one_comes_and_goes(
 def test_an_older_form_is_overtaken_at_any_step(
     spark: Any, forms: Forms, lake: Lake, step: str, times: int
 ) -> None:
-    """The newer one lands in between, whole.
-
-    The older one then changes nothing more, and says what has landed.
-    """
+    """A newer form that lands at any step of an older one stays, and both receipts are of it."""
     receipt = land_watched(spark, forms.older, at(step, lambda: land(spark, forms.newer), times))
 
     assert_newer(lake)
@@ -179,7 +173,7 @@ def test_an_older_form_is_overtaken_at_any_step(
 def test_a_newer_form_comes_while_the_older_is_about_to_be_done(
     spark: Any, forms: Forms, lake: Lake, step: str
 ) -> None:
-    """Begun before the older one landed, or after: either way it finds it landed, and gives way."""
+    """A newer form gives way to an older one that has landed, before or after the newer began."""
     if step == steps.LANDING_FOLDER:
         receipt = land_watched(spark, forms.newer, at(step, lambda: land(spark, forms.older)))
     else:
@@ -223,7 +217,7 @@ def test_an_older_form_wakes_up_while_the_newer_one_is_published(
 def test_an_older_form_cannot_land_between_two_tries_of_the_newer(
     spark: Any, forms: Forms, lake: Lake
 ) -> None:
-    """The folder of the killed try tells it that there is a newer form."""
+    """An older form does not land after a killed try of a newer one, whose folder it finds."""
     with pytest.raises(Killed):
         land_watched(spark, forms.newer, at(steps.LANDING_MOVE, kill, times=2))
     with pytest.raises(NotLandedError, match="is being landed from a newer one"):
@@ -246,7 +240,7 @@ def test_an_older_form_cannot_land_between_two_tries_of_the_newer(
 def test_the_newer_form_is_killed_over_what_a_killed_older_one_left(
     spark: Any, forms: Forms, lake: Lake, step: str
 ) -> None:
-    """The next try makes it whole, and nothing of either is left."""
+    """A newer form that is killed over a killed older one's files lands whole at the next try."""
     with pytest.raises(Killed):
         land_watched(spark, forms.older, at(steps.LANDING_MOVE, kill, times=3))
     with pytest.raises(Killed):
@@ -293,10 +287,7 @@ def test_what_an_older_form_left_that_gave_way_in_the_middle_goes(
 def test_what_a_failed_landing_left_goes_when_another_form_lands(
     spark: Any, forms: Forms, lake: Lake, again: bool
 ) -> None:
-    """It failed after its second move and removed its folder.
-
-    So may the first try of the next form.
-    """
+    """Files that a failed landing has moved are removed when another form lands."""
     with pytest.raises(OSError, match="no space left"):
         land_watched(spark, forms.older, at(steps.LANDING_MOVE, fail, times=3))
     if again:
@@ -312,10 +303,7 @@ def test_what_a_failed_landing_left_goes_when_another_form_lands(
 def test_the_remedy_for_a_newer_form_that_is_lost_leaves_nothing_of_it(
     spark: Any, forms: Forms, lake: Lake
 ) -> None:
-    """The message says which folder to delete.
-
-    The older form then lands, and what the newer had moved goes.
-    """
+    """An older form lands after a lost newer form's folder is deleted, as the message says."""
     other = Staging(lake.root.parent / "third worker")
     events = [other.order(0), other.order(1, day=1), other.order(2, day=2)]
     lost = LandingOptions(manifest_url=other.write(events, created_at=NEWER), table=str(lake.root))
@@ -335,7 +323,7 @@ def test_the_remedy_for_a_newer_form_that_is_lost_leaves_nothing_of_it(
 def test_a_landing_that_fails_gives_way_to_another_form_that_landed_meanwhile(
     spark: Any, forms: Forms, lake: Lake
 ) -> None:
-    """Whatever it failed of: it could not have landed any more."""
+    """A landing that fails for any reason gives way to another form that has landed meanwhile."""
 
     def step(name: str, _about: str) -> None:
         if name == steps.LANDING_FOLDER:

@@ -1,4 +1,4 @@
-"""Number of Spark jobs of a landing on its usual path; the count is equal on every machine."""
+"""The number of Spark jobs of a landing, which is the same on every machine."""
 
 from __future__ import annotations
 

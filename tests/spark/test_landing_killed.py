@@ -73,7 +73,7 @@ def kill_at(step_name: str) -> OnStep:
 
 
 def also(name: str) -> Any:
-    """A step much like another one: only when there is time."""
+    """Mark a step that resembles another one, so that only a long run tests it."""
     return pytest.param(name, marks=pytest.mark.full)
 
 
@@ -84,7 +84,7 @@ def assert_whole(lake: Lake) -> None:
 
 
 def test_the_steps_are_these(spark: Any, order: LandingOptions) -> None:
-    """The list below is complete: a step that is added has to be killed, too."""
+    """The list of steps to kill names every step of a landing."""
     taken: list[str] = []
 
     land_watched(spark, order, lambda name, about: taken.append(f"{name} {about}"))
@@ -107,7 +107,7 @@ def test_the_steps_are_these(spark: Any, order: LandingOptions) -> None:
 def test_killed_at_any_step_the_next_landing_makes_it_whole(
     spark: Any, order: LandingOptions, lake: Lake, staging: Staging, name: str
 ) -> None:
-    """Every row once, no receipt too early, nothing of the killed attempt left."""
+    """After a kill at any step, the next landing has each row once and leaves no other file."""
     with pytest.raises(Killed):
         land_watched(spark, order, kill_at(name))
     assert (staging.batch / layout.RECEIPT).exists() == (name == STEPS[-1])
@@ -121,7 +121,7 @@ def test_killed_at_any_step_the_next_landing_makes_it_whole(
 def test_readers_of_landed_batches_see_no_part_of_a_killed_one(
     spark: Any, order: LandingOptions, lake: Lake, staging: Staging
 ) -> None:
-    """A reader of files does; `landed_only` waits for the whole."""
+    """A reader with `landed_only` sees no row of a batch whose landing was killed."""
     land(
         spark,
         LandingOptions(
@@ -143,7 +143,7 @@ def test_readers_of_landed_batches_see_no_part_of_a_killed_one(
 def test_a_killed_landing_over_an_older_form_of_the_batch(
     spark: Any, order: LandingOptions, lake: Lake, staging: Staging
 ) -> None:
-    """Whatever is killed, what the batch no longer has goes with the next landing."""
+    """The next landing after a kill removes the files that only an older form of the batch had."""
     alert = staging.event("alert", CreatedDate=0, CreatedById="005A", At__c=1)
     text = (staging.batch / layout.MANIFEST).read_text()
     land(
@@ -185,7 +185,7 @@ def test_a_twin_that_lands_the_whole_batch_in_between(
 
 
 def test_twins_at_the_same_time(spark: Any, order: LandingOptions, lake: Lake) -> None:
-    """Both write, then both publish at once; the second one gives way or does the same again."""
+    """Two attempts that publish one batch at the same time leave each row once."""
     both_written = threading.Barrier(2)
     failures: list[BaseException] = []
 
@@ -232,7 +232,7 @@ def test_a_failed_landing_leaves_nothing_behind(
 def test_giving_way_is_only_for_a_landing_that_happened_meanwhile(
     spark: Any, order: LandingOptions, lake: Lake
 ) -> None:
-    """Landing again and failing is a failure, although the batch landed once before."""
+    """A failed landing of a batch that had landed before is a failure, and does not give way."""
     land(spark, order)
 
     def fail(name: str, _about: str) -> None:
@@ -248,7 +248,7 @@ def test_giving_way_is_only_for_a_landing_that_happened_meanwhile(
 def test_a_batch_swept_meanwhile_gets_no_receipt(
     spark: Any, order: LandingOptions, lake: Lake, staging: Staging
 ) -> None:
-    """A late twin does not bring a folder back to life that has been cleared away."""
+    """A late landing writes no receipt into a batch folder that has been swept."""
 
     def sweep(name: str, _about: str) -> None:
         if name == steps.RECEIPT_NEXT:

@@ -65,7 +65,7 @@ def test_a_twin_that_wakes_up_late_changes_nothing(
 def test_a_job_that_starts_after_its_batch_was_swept_says_so(
     spark: Any, staging: Staging, lake: Lake
 ) -> None:
-    """In a cluster's queue it may have waited for long; it changes nothing."""
+    """A job that starts after its batch was swept says so and changes nothing."""
     order = LandingOptions(manifest_url=staging.write([staging.order(0)]), table=str(lake.root))
     land(spark, order)
     before = lake.files()
@@ -100,7 +100,7 @@ def test_a_batch_whose_manifest_changes_while_it_is_written_does_not_land(
 def test_a_batch_staged_anew_gets_no_receipt_of_its_earlier_form(
     spark: Any, staging: Staging, lake: Lake
 ) -> None:
-    """Else the position would move to the end of events that have not landed."""
+    """A batch that was staged anew gets no receipt from a landing of its earlier form."""
     order = LandingOptions(manifest_url=staging.write([staging.order(0)]), table=str(lake.root))
 
     def change() -> None:

@@ -31,7 +31,7 @@ pytestmark = [
 def test_a_batch_that_is_not_whole_is_refused_before_anything_is_written(
     spark: Any, staging: Staging, lake: Lake, spoil: str, said: str
 ) -> None:
-    """The message names the file and the remedy."""
+    """An incomplete batch is refused before anything is written, with the file and the remedy."""
     manifest = staging.write([staging.order(0), staging.order(1)])
     (staging.batch / spoil).unlink()
 
@@ -44,7 +44,7 @@ def test_a_batch_that_is_not_whole_is_refused_before_anything_is_written(
 def test_a_staged_file_of_another_length_is_refused(
     spark: Any, staging: Staging, lake: Lake
 ) -> None:
-    """Rows are counted before, not after."""
+    """A staged file with more or fewer rows than the manifest says is refused before it lands."""
     manifest = staging.write([staging.order(0), staging.order(1)])
     text = (staging.batch / "manifest.json").read_text().replace('"events": 2', '"events": 3')
     (staging.batch / "manifest.json").write_text(text)
@@ -58,7 +58,7 @@ def test_a_staged_file_of_another_length_is_refused(
 def test_a_staged_file_that_is_no_parquet_is_refused_in_one_line(
     spark: Any, staging: Staging, lake: Lake
 ) -> None:
-    """Truncated on a full disk, it is named."""
+    """A staged file that is truncated is refused in one line that names it."""
     manifest = staging.write([staging.order(0)])
     (staging.batch / "attempts/0001/part-0000000000.parquet").write_bytes(b"PAR1")
 

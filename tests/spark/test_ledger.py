@@ -1,4 +1,4 @@
-"""The ledger of Delta and Iceberg tables: which form of a batch may say that it has landed."""
+"""The ledger of Delta and Iceberg tables accepts one form of each batch as landed."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_row_lands_with_the_next_revision_and_never_over_another_form(tables: 
 
 
 def test_two_forms_that_say_at_once_that_they_have_landed(tables: Tables) -> None:
-    """One row is written; the other form meets a conflict, or the row."""
+    """Of two forms that record their landing at once, one writes its row and the other fails."""
     opened(tables).make()
     both_ready = threading.Barrier(2)
     said: list[Any] = []

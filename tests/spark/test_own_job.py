@@ -1,4 +1,4 @@
-"""The template of a job of one's own (`dags/jobs`), on staged batches."""
+"""The template for a user's own Spark job (`dags/jobs`), on staged batches."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ pytestmark = [
 
 @pytest.fixture
 def job(repository: Path) -> dict[str, Any]:
-    """Names that the file defines, as a user copies it."""
+    """Load a copy of the template, and return the names that it defines."""
     return runpy.run_path(str(repository / "dags/jobs/sized_orders.py"))
 
 
 def test_it_writes_each_event_once_however_often_it_runs(
     spark: Any, staging: Staging, lake: Lake, job: dict[str, Any]
 ) -> None:
-    """Its rows, those that do not decode, and a receipt in which all events are counted."""
+    """The template writes each event once however often it runs, and its receipt counts all."""
     orders = [
         staging.event("order", CreatedDate=0, CreatedById="5", Amount__c=amount)
         for amount in (1.0, 1e3)

@@ -49,7 +49,7 @@ ROWS = [
 
 
 def published(place: Path) -> list[dict[str, Any]]:
-    """The events that would be sent, decoded."""
+    """Return the events that a publish would send, decoded."""
     encoder = EventEncoder(
         SCHEMA, topic="/event/Parcel__e", schema_id="S", now=datetime.now(UTC), user_id=""
     )
@@ -67,7 +67,7 @@ def published(place: Path) -> list[dict[str, Any]]:
 def test_every_value_of_a_dataframe(
     spark: Any, tmp_path: Path, file_format: str, options: dict[str, str]
 ) -> None:
-    """Over several files, by Spark's own ways to write decimals, times and dates."""
+    """Every value of a DataFrame, decimals and times included, arrives in the published events."""
     frame = spark.createDataFrame(ROWS, COLUMNS).repartition(3)
     frame.write.format(file_format).options(**options).save(str(tmp_path / "parcels"))
     found = {one["Text__c"]: one for one in published(tmp_path / "parcels")}
@@ -86,7 +86,7 @@ def test_every_value_of_a_dataframe(
 
 @pytest.mark.parametrize("file_format", ["parquet", "json"])
 def test_a_dataframe_without_rows(spark: Any, tmp_path: Path, file_format: str) -> None:
-    """Whatever Spark leaves of it, nothing is to be sent, and nothing is wrong."""
+    """A DataFrame without rows publishes nothing and is no error."""
     frame = spark.createDataFrame([], COLUMNS)
     frame.write.format(file_format).save(str(tmp_path / "parcels"))
     assert published(tmp_path / "parcels") == []

@@ -1,4 +1,4 @@
-"""Poison: what becomes of events that cannot be decoded, and of the others beside them."""
+"""Undecodable events go to quarantine, and the events beside them land."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def land_in(spark: Any, lake: Lake, manifest: str, **more: Any) -> Receipt:
 
 
 def newer(staging: Staging, number: str) -> tuple[str, bytes]:
-    """An event of a schema that the service does not give out."""
+    """Make an event of a schema that the service does not return."""
     payload = staging.event(
         "order2", CreatedDate=0, CreatedById="005A", Number__c=number, Size__c=7
     )
@@ -40,7 +40,7 @@ def newer(staging: Staging, number: str) -> tuple[str, bytes]:
 
 
 def know(staging: Staging) -> None:
-    """The schema can be had after all."""
+    """Stage the schema that was unknown before."""
     schema = staging.batch / layout.schema_name("new")
     schema.write_text(json.dumps(SCHEMAS["order2"]))
 
@@ -55,7 +55,7 @@ def unknown(staging: Staging) -> str:
 def test_events_of_a_schema_that_is_not_known_go_to_quarantine(
     spark: Any, staging: Staging, lake: Lake, unknown: str
 ) -> None:
-    """With everything that is needed to decode them one day; the others land."""
+    """Events of an unknown schema go to quarantine with all that decoding needs later."""
     receipt = land_in(spark, lake, unknown)
 
     assert lake.ordinals("Order__e") == [0, 2]
@@ -77,7 +77,7 @@ def test_events_of_a_schema_that_is_not_known_go_to_quarantine(
 def test_landing_again_with_the_schema_takes_events_out_of_quarantine(
     spark: Any, staging: Staging, lake: Lake, unknown: str
 ) -> None:
-    """A schema that is there counts more than the word that there is none."""
+    """Landing a batch again with its schema takes the events out of quarantine."""
     land_in(spark, lake, unknown)
     know(staging)
 
@@ -118,7 +118,7 @@ def test_a_copy_of_an_event_in_quarantine_lands_where_it_decodes_first(
 def test_a_batch_whose_schemas_are_all_unknown_stays_staged(
     spark: Any, staging: Staging, lake: Lake
 ) -> None:
-    """The message has the reason; a limit that allows it puts all of it in quarantine."""
+    """A batch of unknown schemas stays staged, unless the limit lets all of it into quarantine."""
     manifest = staging.write([newer(staging, "a"), newer(staging, "b")])
     (staging.batch / layout.unknown_schema_name("new")).write_text(REASON)
 
@@ -135,7 +135,7 @@ def test_a_batch_whose_schemas_are_all_unknown_stays_staged(
 
 
 def test_a_job_of_ones_own_finds_them_too(spark: Any, unknown: str) -> None:
-    """Among those that cannot be decoded."""
+    """A user's own job finds events of unknown schemas among those that cannot be decoded."""
     assert event_types(spark, unknown) == ["Order__e"]
     assert [row.schema_id for row in read_undecodable(spark, unknown).collect()] == ["new"]
 

@@ -38,7 +38,7 @@ def mixed(staging: Staging) -> str:
 
 
 def test_a_batch_is_read_as_it_would_land(spark: Any, staging: Staging, lake: Lake) -> None:
-    """The same columns and rows, from before there is a table."""
+    """A staged batch reads with the same columns and rows that it lands with."""
     manifest = staging.write([staging.order(n) for n in range(3)])
     read = read_batch(spark, manifest)
     land(spark, LandingOptions(manifest_url=manifest, table=str(lake.root)))
@@ -50,7 +50,7 @@ def test_a_batch_is_read_as_it_would_land(spark: Any, staging: Staging, lake: La
 
 
 def test_of_several_event_types_one_is_named(spark: Any, mixed: str) -> None:
-    """They are listed, and an error lists them when none or a wrong one was named."""
+    """A batch of several event types needs the name of one, and the error lists them."""
     assert event_types(spark, mixed) == ["Alert__e", "Order__e"]
     assert [row.At__c for row in read_batch(spark, mixed, "Alert__e").collect()] == ["00:00:00.001"]
     with pytest.raises(
@@ -64,7 +64,7 @@ def test_of_several_event_types_one_is_named(spark: Any, mixed: str) -> None:
 
 
 def test_what_cannot_be_decoded_is_read_apart(spark: Any, mixed: str) -> None:
-    """Decoded and undecodable together are the batch."""
+    """Decoded and undecodable events, read apart, are the whole batch together."""
     bad = read_undecodable(spark, mixed).collect()
 
     assert [(row.batch_ordinal, bytes(row.raw_payload), row.event_type) for row in bad] == [
@@ -74,10 +74,12 @@ def test_what_cannot_be_decoded_is_read_apart(spark: Any, mixed: str) -> None:
 
 
 def test_a_job_of_ones_own_writes_the_receipt(spark: Any, staging: Staging, mixed: str) -> None:
-    """With its tables and counts, where the position's commit looks for it."""
+    """A user's own job writes a receipt that the commit of the position accepts."""
     receipt = write_receipt(spark, mixed, tables={"orders": 2, "alerts": 1}, quarantined=1)
 
-    assert Receipt.from_json((staging.batch / layout.RECEIPT).read_text(), "receipt.json") == receipt
+    assert (
+        Receipt.from_json((staging.batch / layout.RECEIPT).read_text(), "receipt.json") == receipt
+    )
     assert receipt.writer == "sfevents tests"
     manifest = Manifest.from_json((staging.batch / layout.MANIFEST).read_text(), "manifest.json")
     assert receipt.end == manifest.end
@@ -86,7 +88,7 @@ def test_a_job_of_ones_own_writes_the_receipt(spark: Any, staging: Staging, mixe
 def test_a_receipt_that_does_not_add_up_is_not_written(
     spark: Any, staging: Staging, mixed: str
 ) -> None:
-    """A row too few would let the position move past it."""
+    """A receipt with a row too few is refused, or the position would move past a lost event."""
     with pytest.raises(
         NotLandedError, match=r"has 4 events, but 3 rows, 0 quarantined and 0 duplicates"
     ):
@@ -119,7 +121,7 @@ def test_a_table_has_the_columns_of_all_its_files(spark: Any, staging: Staging, 
 
 
 def test_quarantine_is_read_like_a_table(spark: Any, lake: Lake, mixed: str) -> None:
-    """Of all event types below a root."""
+    """Quarantine reads like a table, with the events of all event types below a root."""
     land(spark, LandingOptions(manifest_url=mixed, table=str(lake.root)))
 
     assert [
@@ -130,7 +132,7 @@ def test_quarantine_is_read_like_a_table(spark: Any, lake: Lake, mixed: str) -> 
 def test_a_table_that_is_not_there_is_named_with_those_that_are(
     spark: Any, lake: Lake, mixed: str
 ) -> None:
-    """Instead of Spark's message about a path."""
+    """Reading a missing table is an error that names the tables that are there."""
     land(spark, LandingOptions(manifest_url=mixed, table=str(lake.root)))
 
     with pytest.raises(

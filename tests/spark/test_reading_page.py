@@ -1,4 +1,4 @@
-"""Each example of `docs/how-to/read-tables.md`, as a reader pastes it, on landed tables."""
+"""Each example of `docs/how-to/read-tables.md` runs as it stands there, on landed tables."""
 
 from __future__ import annotations
 
@@ -32,11 +32,10 @@ def page() -> Page:
 
 
 def landed(spark: Any, staging: Staging, folder: Path, table_format: str) -> Path:
-    """Batches of which one has a field more and an event that does not decode.
+    """Land batches, one of which has a new field and an event that does not decode.
 
-    The last has no row in the ledger yet.
-
-    A Parquet table gets three, since its readers depend on the columns of each file.
+    The last batch has no row in the ledger yet. A Parquet table gets three batches, since its
+    readers depend on the columns of each file.
     """
     root = folder / "salesforce"
     orders = [staging.order(number) for number in range(3)]
@@ -54,14 +53,14 @@ def landed(spark: Any, staging: Staging, folder: Path, table_format: str) -> Pat
 
 
 def run(example: str, root: Path, **names: Any) -> dict[str, Any]:
-    """Run Python; what it names afterwards."""
+    """Run Python code, and return the names that it has set."""
     found: dict[str, Any] = dict(names)
     exec(example.replace("/lake/salesforce", str(root)), found)  # noqa: S102 - our own page
     return found
 
 
 def count(rows: Any) -> int:
-    """Of a frame or table of any library."""
+    """Count the rows of a frame or table of any library."""
     return int(rows.count()) if hasattr(rows, "sparkSession") else len(rows)
 
 
@@ -80,10 +79,7 @@ def parquet(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_parquet_tables_are_read_in_python(
     spark: Any, parquet: Path, page: Page, heading: str, added: set[str]
 ) -> None:
-    """All rows, and those of complete batches.
-
-    The column that was added is there where the page says so.
-    """
+    """The page's Python examples read all rows, those of complete batches, and an added column."""
     for example in page.samples("python", heading):
         found = run(example, parquet, spark=spark)
 
@@ -94,7 +90,7 @@ def test_parquet_tables_are_read_in_python(
 
 
 def test_parquet_tables_are_read_in_sql(spark: Any, parquet: Path, page: Page) -> None:
-    """By Spark and by DuckDB: complete batches."""
+    """The page's SQL examples read the complete batches, in Spark and in DuckDB."""
     import duckdb
 
     [by_spark] = page.samples("sql", "### Spark")
@@ -108,7 +104,7 @@ def test_parquet_tables_are_read_in_sql(spark: Any, parquet: Path, page: Page) -
 
 
 def test_quarantine_is_read(spark: Any, parquet: Path, page: Page) -> None:
-    """The event that does not decode, with the reason."""
+    """The page's example reads the event that does not decode, with the reason."""
     [example] = page.samples("python", "## Quarantine")
 
     found = run(example, parquet, spark=spark)
@@ -129,7 +125,7 @@ def test_tables_of_a_format_are_read_with_spark_and_without(
     heading: str,
     table_format: str,
 ) -> None:
-    """SQL in Spark, and the format's own reader: all rows, and those of complete batches."""
+    """The page's examples read all rows, and complete batches, in Spark and without it."""
     from tests.harness.jars import or_skip
 
     or_skip(lambda: getattr(jars, table_format))
@@ -154,7 +150,7 @@ def test_tables_of_a_format_are_read_with_spark_and_without(
 
 @pytest.mark.full
 def test_records_in_doubt_are_left_out(spark: Any, jars: Jars, tmp_path: Path, page: Page) -> None:
-    """A marked record; and all of them where the entity is marked."""
+    """The page's query leaves out records with a resync entry, or all records of such an entity."""
     from airflow_provider_sfevents.spark.changes.tables import RESYNC_SQL, ROW_SQL
     from tests.harness.jars import or_skip
 

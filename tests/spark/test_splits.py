@@ -1,4 +1,4 @@
-"""Staged files that one task reads: one landed file for each date, in the batch's order."""
+"""Small staged files are read by one task and land as one file for each date."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def written(staging: Staging, *, days: int = 1, spoilt: int | None = None) -> st
 def test_the_files_of_a_split_are_one_task_in_the_batchs_order(
     spark: Any, staging: Staging
 ) -> None:
-    """Whatever their sizes, by which Spark would order them."""
+    """One task reads the files of a split in the batch's order, whatever their sizes."""
     batch = open_batch(spark, Files(spark), written(staging))
 
     rows = batch.rows(reading_session(spark), batch.manifest.schemas, batch.splits)
@@ -45,7 +45,7 @@ def test_the_files_of_a_split_are_one_task_in_the_batchs_order(
 
 
 def test_they_land_as_one_file_for_each_date(spark: Any, staging: Staging, lake: Lake) -> None:
-    """As if the fetch had made one file of them."""
+    """The staged files of a split land as one file for each date."""
     manifest = written(staging, days=2)
 
     receipt = land(spark, LandingOptions(manifest_url=manifest, table=str(lake.root)))
@@ -64,7 +64,7 @@ def test_they_land_as_one_file_for_each_date(spark: Any, staging: Staging, lake:
 def test_a_spoilt_event_among_them_is_the_only_one_in_quarantine(
     spark: Any, staging: Staging, lake: Lake
 ) -> None:
-    """The others of its split land once."""
+    """A spoilt event goes to quarantine, and the other events of its split land once."""
     manifest = written(staging, spoilt=7)
 
     receipt = land(spark, LandingOptions(manifest_url=manifest, table=str(lake.root)))
@@ -77,7 +77,7 @@ def test_a_spoilt_event_among_them_is_the_only_one_in_quarantine(
 def test_what_is_decoded_does_not_depend_on_how_files_go_together(
     spark: Any, staging: Staging
 ) -> None:
-    """Users' own jobs read a batch as Spark likes; a landing by its splits."""
+    """A batch decodes to the same rows by splits, as in a landing, and by Spark's own division."""
     batch = open_batch(spark, Files(spark), written(staging), accelerated=True)
     (kind,) = batch.plan.types
 

@@ -1,4 +1,4 @@
-"""Landings into a store that refuses: one line, and nothing half visible."""
+"""A landing into a store that refuses writes ends with a one-line error and no visible rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = [
 
 
 def refused(spark: Any, staging: Staging, lake: Lake) -> str:
-    """The line that says why a batch of two tables does not land."""
+    """Land a batch of two tables, and return the line that says why it fails."""
     manifest = staging.write([staging.order(0), ("order", b"")])
     with pytest.raises(Exception, match=r"(?s).") as caught:
         land(spark, LandingOptions(manifest_url=manifest, table=str(lake.root)))
@@ -61,7 +61,7 @@ def test_a_file_where_a_folder_must_be(spark: Any, staging: Staging, lake: Lake,
 def test_a_file_in_the_table_that_cannot_be_compared_is_named(
     spark: Any, staging: Staging, lake: Lake
 ) -> None:
-    """Its events cannot be compared with those that are to land, so nothing lands."""
+    """Nothing lands if a file in the table is unreadable, because its events cannot be compared."""
     foreign = "Order__e/event_date=2026-10-31/half.parquet"
     (lake.root / foreign).parent.mkdir(parents=True)
     (lake.root / foreign).write_bytes(b"PAR1")
@@ -74,7 +74,7 @@ def test_a_file_in_the_table_that_cannot_be_compared_is_named(
 
 
 def test_a_disk_that_is_full_is_one_line(spark: Any, staging: Staging, lake: Lake) -> None:
-    """`/dev/full` takes no byte; it is there in every Linux."""
+    """A full disk (here `/dev/full`) is a one-line error."""
     if not Path("/dev/full").exists():
         pytest.skip("no /dev/full here")
     lake.root.mkdir()
@@ -91,7 +91,7 @@ def test_a_disk_that_is_full_is_one_line(spark: Any, staging: Staging, lake: Lak
 def test_files_are_listed_however_many_there_are(
     spark: Any, tmp_path: Path, store: type[Files | HadoopFiles]
 ) -> None:
-    """Names are sorted and come as they are; a folder that is not there has none."""
+    """All files of a folder are listed, sorted and unescaped; a missing folder has none."""
     names = sorted(["a b", "ä", "x=1", "%2F", *(f"{number:04d}" for number in range(1500))])
     for name in names:
         (tmp_path / "many" / name / "inner").mkdir(parents=True)

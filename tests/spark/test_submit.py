@@ -1,4 +1,4 @@
-"""The job as a cluster gets it: its file and the zip, in a Python without this project."""
+"""The job runs from its file and the zip alone, in a Python without this project."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def submit(
 
 
 def said(done: subprocess.CompletedProcess[str]) -> list[str]:
-    """The job's own lines; Spark's go to the other stream."""
+    """Return the lines that the job itself printed; Spark's go to the other stream."""
     return done.stdout.splitlines()
 
 
@@ -89,7 +89,7 @@ def job(tmp_path: Path) -> Path:
 def test_the_job_and_its_zip_are_all_a_cluster_needs(
     staging: Staging, lake: Lake, tmp_path: Path, job: Path
 ) -> None:
-    """It lands, says what it did in a few lines, and exits with 0."""
+    """The job and its zip land a batch, report it in a few lines, and exit with 0."""
     manifest = staging.write([staging.order(n) for n in range(10)] + [("order", b"")])
     env = bare_python(tmp_path / "env", *ARROW, "fastavro")
     zipped = packaging.py_files(tmp_path / "zip")
@@ -118,7 +118,7 @@ def test_the_job_and_its_zip_are_all_a_cluster_needs(
 def test_an_executor_without_a_wheel_is_one_line(
     staging: Staging, lake: Lake, tmp_path: Path, job: Path
 ) -> None:
-    """It names the wheel, the Python that lacks it, and what to do; nothing has landed."""
+    """A missing wheel is one line with the wheel, the executor's Python and the remedy."""
     manifest = staging.write([staging.order(1)])
     env = bare_python(tmp_path / "env", *ARROW)
     zipped = packaging.py_files(tmp_path / "zip")
@@ -139,7 +139,7 @@ def test_an_executor_without_a_wheel_is_one_line(
 
 
 def test_without_the_zip_the_job_says_so(tmp_path: Path, job: Path) -> None:
-    """Before a session is started."""
+    """A job without its zip says so before it starts a Spark session."""
     done = submit(job, ["--manifest", "m", "--table", "t"], bare_python(tmp_path / "env"))
 
     assert done.returncode == 1

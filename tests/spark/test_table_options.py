@@ -1,7 +1,4 @@
-"""Clustering, buckets and properties of event tables, on real Delta and Iceberg.
-
-And the readers of each.
-"""
+"""Clustering, buckets and properties of event tables, on real Delta and Iceberg."""
 
 from __future__ import annotations
 

@@ -37,10 +37,7 @@ def anywhere(
 
 
 def test_each_landing_is_one_commit_for_each_table(anywhere: Tables, staging: Staging) -> None:
-    """A first landing makes rows, quarantine, receipt and ledger row.
-
-    Landing it again makes the same rows, and other batches stay.
-    """
+    """Each landing, a first or a repeated one, is one commit for each table it writes."""
     alert = staging.event("alert", CreatedDate=0, CreatedById="005A", At__c=1)
     orders = [staging.order(n, day=n % 2) for n in range(4)]
     manifest = staging.write([*orders, alert, ("order", b"spoilt")], per_part=3)
@@ -79,7 +76,7 @@ def test_each_landing_is_one_commit_for_each_table(anywhere: Tables, staging: St
 def test_landing_another_form_replaces_exactly_the_batchs_rows(
     tables: Tables, staging: Staging
 ) -> None:
-    """Rows that a batch no longer has go from all tables and dates; other batches stay."""
+    """Landing another form of a batch replaces its rows in all tables, and no other batch's."""
     alert = staging.event("alert", CreatedDate=0, CreatedById="005A", At__c=1)
     tables.land(staging.write([staging.order(7)], batch_number=11))
     first = [*(staging.order(n, day=n) for n in range(4)), alert, ("order", b"")]
@@ -96,7 +93,7 @@ def test_landing_another_form_replaces_exactly_the_batchs_rows(
 
 
 def test_events_delivered_again_land_once(tables: Tables, staging: Staging) -> None:
-    """In another epoch, in the same batch, in quarantine."""
+    """Events delivered again land once: in another epoch, in the same batch, in quarantine."""
     spoilt = ("order", b"spoilt")
     events = [staging.order(1), staging.order(2), spoilt]
     tables.land(staging.write(events, ids=["a", "b", "x"]))
@@ -114,7 +111,7 @@ def test_events_delivered_again_land_once(tables: Tables, staging: Staging) -> N
 
 
 def test_change_events_without_an_id_land_once(tables: Tables, staging: Staging) -> None:
-    """They are known by transaction, number, entity and records, which are members of a struct."""
+    """Change events without an id land once, known by the transaction in their header."""
     tables.land(staging.write([staging.change(1, "001A"), staging.change(2, "001A")], ids=["", ""]))
     again = [staging.change(2, "001A"), staging.change(2, "001B")]
 
@@ -127,7 +124,7 @@ def test_change_events_without_an_id_land_once(tables: Tables, staging: Staging)
 
 
 def test_columns_are_added_and_never_dropped(tables: Tables, staging: Staging) -> None:
-    """A batch with a new field, then one without: what is not there is null."""
+    """A new field adds a column, and a later batch without the field has null in it."""
     tables.land(staging.write([staging.order(1)]))
     newer = staging.event("order2", CreatedDate=0, CreatedById="005A", Number__c="new", Size__c=7)
 
@@ -167,7 +164,7 @@ def test_tables_are_partitioned_as_asked(
     partition_by: str,
     expected: list[str],
 ) -> None:
-    """The option counts when a table is made; later landings take a table as it is."""
+    """A table is partitioned as asked when it is made, and later landings keep its partitioning."""
     or_skip(lambda: jars.delta if table_format == "delta" else jars.iceberg)
     tables = Tables(spark, str(tmp_path / "lake"), table_format, tmp_path / "lake")
     tables.land(
@@ -202,7 +199,7 @@ def test_only_the_files_of_the_batchs_dates_are_rewritten(tables: Tables, stagin
 
 
 def test_a_table_of_somebody_elses_is_refused(tables: Tables, staging: Staging) -> None:
-    """It lacks the columns by which a batch is known; nothing is put into it."""
+    """A table that lacks the landing's own columns is refused, and no row is put into it."""
     tables.sql(f"create table {{}} (a int) using {tables.table_format}")
 
     with pytest.raises(ConfigurationError, match="has no column batch_id and no batch_ordinal"):
@@ -215,7 +212,7 @@ def test_a_table_of_somebody_elses_is_refused(tables: Tables, staging: Staging) 
 def test_a_table_at_snapshot_isolation_is_refused(
     spark: Any, jars: Jars, tmp_path: Path, staging: Staging, name: str
 ) -> None:
-    """Two landings at once would both succeed; the message has the statement to type."""
+    """A table at snapshot isolation is refused, with the statement that changes its isolation."""
     or_skip(lambda: jars.iceberg)
     tables = Tables(spark, str(tmp_path / "lake"), "iceberg", tmp_path / "lake")
     tables.land(staging.write([staging.order(1)]))
@@ -232,7 +229,7 @@ def test_a_table_at_snapshot_isolation_is_refused(
 
 
 def test_too_many_bad_events_land_nothing(tables: Tables, staging: Staging) -> None:
-    """No table, no ledger, no record of columns."""
+    """A batch with too many bad events leaves no table, no ledger and no record of columns."""
     with pytest.raises(NotLandedError, match="which is all of them"):
         tables.land(staging.write([("order", b"")]))
 
@@ -247,7 +244,7 @@ def test_too_many_bad_events_land_nothing(tables: Tables, staging: Staging) -> N
 def test_a_catalog_that_spark_does_not_know_is_refused(
     spark: Any, jars: Jars, staging: Staging
 ) -> None:
-    """Before anything is written; the message has the keys to set."""
+    """An unknown catalog is refused before anything is written, with the settings it needs."""
     or_skip(lambda: jars.iceberg)
     order = LandingOptions(
         manifest_url=staging.write([staging.order(1)]), table="nowhere.shop", table_format="iceberg"
@@ -260,7 +257,7 @@ def test_a_catalog_that_spark_does_not_know_is_refused(
 
 
 def test_quarantine_is_read_like_a_table(tables: Tables, staging: Staging) -> None:
-    """By the function for it, by path without naming the format."""
+    """Quarantine reads like a table, by path without naming the format."""
     tables.land(staging.write([staging.order(1), ("order", b"spoilt")]))
     named = tables.table_format if "/" not in tables.table else None
 

@@ -1,7 +1,4 @@
-"""Schemas that change, within a batch and between batches, in tables of every format.
-
-And tables of releases that kept no record.
-"""
+"""Schemas that change, within a batch and between batches, in tables of every format."""
 
 from __future__ import annotations
 
@@ -159,10 +156,7 @@ def test_a_table_lives_through_all_that_a_schema_does(any_tables: Tables, stagin
 def test_a_table_without_a_record_of_its_columns_is_landed_into(
     any_tables: Tables, staging: Staging
 ) -> None:
-    """It is of a release that kept none.
-
-    Its columns keep their types, a time of day stays one, and the record is made up for.
-    """
+    """A table without a record of its columns keeps their types, and gets a record."""
     tables = any_tables
     alert = staging.event("alert", CreatedDate=FIRST_DAY_MS, CreatedById="005A", At__c=1)
     tables.land(staging.write([staging.order(1), alert]))
@@ -192,7 +186,7 @@ def test_a_table_without_a_record_of_its_columns_is_landed_into(
 def test_a_field_that_is_named_like_a_column_of_the_landing_keeps_its_values(
     any_tables: Tables, staging: Staging
 ) -> None:
-    """No field of Salesforce is: its column is called otherwise, the same in every format."""
+    """A field named like a column of the landing gets another column name, alike in each format."""
     text = {"type": ["null", "string"], "doc": "Data:Text", "default": None}
     own = staging.schemas["order"]["fields"][:2]
     fields = [*own, {"name": "event_id", **text}, {"name": "sfevents_gone", **text}]
@@ -209,7 +203,7 @@ def test_a_field_that_is_named_like_a_column_of_the_landing_keeps_its_values(
 def test_landed_batches_and_quarantine_are_read_alike_in_every_format(
     any_tables: Tables, staging: Staging
 ) -> None:
-    """A batch without a row in the ledger is left out of both; by path the format is seen."""
+    """Landed batches and quarantine read alike in each format, without unfinished batches."""
     tables = any_tables
     for sequence in (1, 2):
         tables.land(staging.write([staging.order(sequence), ("order", b"")], batch_number=sequence))

@@ -43,7 +43,7 @@ def kill() -> None:
 def test_killed_between_two_tables_the_next_landing_makes_it_whole(
     tables: Tables, staging: Staging, table: str
 ) -> None:
-    """No receipt too early; every row once in the end, nothing of the killed attempt left."""
+    """After a kill between two tables' commits, the next landing has every row once."""
     alert = staging.event("alert", CreatedDate=0, CreatedById="005A", At__c=1)
     manifest = staging.write([staging.order(0), alert, ("order", b"")])
 
@@ -66,7 +66,7 @@ def test_killed_between_two_tables_the_next_landing_makes_it_whole(
 def test_readers_of_landed_batches_see_no_part_of_a_killed_one(
     tables: Tables, staging: Staging
 ) -> None:
-    """A table with all of a batch may be one of several."""
+    """Readers of landed batches see no row of a batch that was killed between two tables."""
     tables.land(staging.write([staging.order(9)], batch_number=2))
     manifest = staging.write([staging.order(0), staging.order(1)])
     with pytest.raises(Killed):
@@ -87,10 +87,7 @@ def test_readers_of_landed_batches_see_no_part_of_a_killed_one(
 def test_twins_that_commit_at_the_same_time_leave_every_row_once(
     tables: Tables, staging: Staging
 ) -> None:
-    """Both are ready to commit a first landing before either does.
-
-    The second one meets a conflict, looks again, and does the same again.
-    """
+    """Two first landings of one batch that commit at the same time leave every row once."""
     manifest = staging.write([staging.order(n, day=n % 2) for n in range(50)], per_part=20)
     both_ready = threading.Barrier(2)
     failures: list[BaseException] = []
@@ -123,7 +120,7 @@ def test_twins_that_commit_at_the_same_time_leave_every_row_once(
 def test_two_batches_that_commit_at_the_same_time_both_land(
     tables: Tables, staging: Staging
 ) -> None:
-    """To one table, on one date: the second commit fails, and is tried again."""
+    """Two batches that commit to one table and date at the same time both land."""
     manifests = [
         staging.write([staging.order(n) for n in range(5)], batch_number=1),
         staging.write([staging.order(n) for n in range(5, 10)], batch_number=2),
@@ -179,10 +176,7 @@ def test_the_form_that_has_landed_stays(tables: Tables, forms: Forms) -> None:
 
 
 def test_an_older_form_is_overtaken_between_two_commits(tables: Tables, forms: Forms) -> None:
-    """The newer one lands in between, whole, and takes away what the older had committed.
-
-    The older one changes nothing more.
-    """
+    """A newer form that lands between an older form's commits replaces it, and stays."""
     overtaken = at(steps.LANDING_MOVE, lambda: tables.land(forms.newer), 2)
 
     receipt = tables.land(forms.older, overtaken)
@@ -197,7 +191,7 @@ def test_an_older_form_is_overtaken_between_two_commits(tables: Tables, forms: F
 
 
 def test_a_row_of_the_ledger_alone_does_not_count_as_landed(tables: Tables, forms: Forms) -> None:
-    """A table was set back: the other form checks what the ledger says."""
+    """A ledger row whose rows are gone from the table does not count as landed."""
     tables.land(forms.older)
     tables.sql("truncate table {}")
 

@@ -64,10 +64,7 @@ def other_racer(jobs: Path) -> Iterator[None]:
 def test_two_processes_that_commit_at_once_leave_exactly_one_copy(
     spark: Any, jars: Jars, tmp_path: Path, staging: Staging
 ) -> None:
-    """Of one batch, and then of two batches that meet on one date.
-
-    This holds for first landings, whose tables are not there yet, and for later ones.
-    """
+    """Two processes that commit at once leave one copy of each row, in new and in old tables."""
     or_skip(lambda: [*jars.delta, *jars.iceberg])
     # One file of two rows: what is slow here is not what is proved.
     orders = [staging.order(number) for number in range(2)]
@@ -94,10 +91,7 @@ def test_two_processes_that_commit_at_once_leave_exactly_one_copy(
 def test_what_a_format_says_of_a_commit_that_came_second_is_understood(
     tables: Tables, staging: Staging
 ) -> None:
-    """Of two MERGEs that have read the same table and bring the same batch, one fails.
-
-    The failure is recognised as a conflict.
-    """
+    """Of two concurrent MERGEs of one batch one fails, and its error counts as a conflict."""
     tables.land(staging.write([staging.order(1)]))
     there = tables.sql("select * from {}")
     (row,) = there.collect()
@@ -135,12 +129,11 @@ def test_what_a_format_says_of_a_commit_that_came_second_is_understood(
 
 
 def waiting(marker: str) -> Any:
-    """Rows as they are, once there is a file of this name.
+    """Return the rows unchanged, but not before a file of this name exists.
 
-    `<marker>.began` says that they are waited for.
-
-    A format may compute a source several times, and at once. One of them waits, as a commit needs
-    them all: if each did, they would hold every core that the other MERGE needs.
+    The file `<marker>.began` says that the wait has begun. A format may compute a source several
+    times at once. Only one of these computations waits; if all did, they would occupy every core
+    that the other MERGE needs.
     """
 
     def wait(batches: Any) -> Any:

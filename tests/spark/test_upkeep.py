@@ -129,7 +129,7 @@ def test_files_that_no_kept_version_needs_are_removed(tables: Tables, staging: S
 
 
 def test_two_upkeeps_at_once_leave_every_row_once(tables: Tables, staging: Staging) -> None:
-    """The one whose files the other has compacted first ends well, and the rows are the same."""
+    """Two upkeeps at once both succeed, and the rows are the same."""
     land(tables, staging, 1, 2)
     before = tables.rows("Order__e", *COLUMNS)
 
@@ -154,7 +154,7 @@ def test_tables_of_others_are_left_alone(tables: Tables, staging: Staging) -> No
 
 
 def test_a_root_without_tables_is_refused(tables: Tables) -> None:
-    """It is most likely misspelt."""
+    """Upkeep of a root without tables is refused, since the root is most likely misspelt."""
     with pytest.raises(ConfigurationError, match="There is no"):
         upkeep(tables)
 

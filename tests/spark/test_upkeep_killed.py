@@ -76,7 +76,7 @@ def upkeep_of_state(state: CurrentState, step: OnStep = no_step) -> dict[str, An
 
 
 def dying(number: int) -> OnStep:
-    """Kill before the n-th step, whatever it is."""
+    """Kill the job before its n-th step of any kind."""
     taken: list[str] = []
 
     def step(name: str, _about: str) -> None:
@@ -232,10 +232,7 @@ def test_upkeep_is_killed_at_every_commit_of_an_apply(
 def test_two_upkeeps_at_once_beside_landings_and_applies(
     tables: Tables, staging: Staging, tmp_path: Path
 ) -> None:
-    """Both end well, as do the landings and the applies.
-
-    Each row is there once, and the records are right.
-    """
+    """Two upkeeps at once, beside landings and applies, leave each row once."""
     state = CurrentState(tables.spark, str(tmp_path / "records"), tables.table_format, staging)
     state.apply(state.stage(event(staging, 1, "CREATE", A, Industry="0")))
     tables.land(batch(staging, 101))
