@@ -45,7 +45,7 @@ def spans(records: Tables) -> list[tuple[Any, ...]]:
 def test_records_their_history_and_what_was_held_are_in_a_catalog(
     table_format: str, spark: Any, staging: Staging, tmp_path: Path
 ) -> None:
-    """An open transaction is released by silence, and a batch with a new field follows."""
+    """Current state and history are kept by name in a catalog, with an open transaction flushed."""
     log, records = (by_name(table_format, spark, tmp_path / name) for name in ("log", "records"))
     state = CurrentState(spark, records.table, table_format, staging)
     first = state.stage(

@@ -150,7 +150,7 @@ def test_a_batch_of_two_schemas_lands_in_order(spark: Any, staging: Staging, lak
 
 
 def test_the_log_says_what_decodes(spark: Any, caplog: pytest.LogCaptureFixture) -> None:
-    """The log has one line for a batch, which names the decoder."""
+    """The log names the decoder of a batch in one line."""
     with caplog.at_level("INFO", logger="airflow_provider_sfevents"):
         assert decode_frames.has_accelerator(spark)
 

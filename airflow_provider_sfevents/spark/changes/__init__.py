@@ -1,4 +1,1 @@
-"""Change events to the records they changed.
-
-Decisions on plain values, for the driver and for executors.
-"""
+"""Rules that apply change events to records: decisions on plain values, without I/O or Spark."""

@@ -1,11 +1,9 @@
-"""A long text that came as a unified diff.
-
-Patched onto its base, and believed only if the hash says so.
+"""Apply a unified diff of a long text, and accept the result only if its hash matches.
 
 Source: Change Data Capture Developer Guide, "Send Data Differences for Fields of Updated Records".
-The diff's header has, after `+++`, the SHA-256 of the complete new value. About line ends the
-guide's versions differ, and a final line break may or may not count as a line; so every reading is
-tried, and the hash says which was meant. A reading that is wrong cannot be taken for right.
+The diff's header has, after `+++`, the SHA-256 of the complete new value. The guide's versions
+differ about line ends, and a final line break may or may not count as a line. So each reading is
+tried, and the one whose result has that hash is used.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ class _Hunk(NamedTuple):
 
 
 def patched(base: str | None, diff: str) -> str:
-    """Make the new value.
+    """Apply a diff to a value, and return the new value.
 
     :param base: the value so far; None: there is none.
     :raises UnpatchableError: there is no base, the text is no diff, or the result has not the hash
@@ -80,13 +78,13 @@ def _hunks(lines: Sequence[str]) -> Iterator[_Hunk]:
 
 
 def _body(lines: Sequence[str], *, is_last: bool) -> list[str]:
-    """Lines with their sign; an empty context line may have lost its blank on the way."""
+    """Return the lines with their sign; an empty context line may lack its blank."""
     ended = is_last and bool(lines) and lines[-1] == ""  # what follows the diff's last line break
     return [line or " " for line in (lines[:-1] if ended else lines) if line[:1] in (*" +-", "")]
 
 
 def _readings(base: str, hunks: Sequence[_Hunk]) -> Iterator[str]:
-    """All that may have been meant, likeliest first."""
+    """Return each possible reading of line ends, likeliest first."""
     own = "\r\n" if "\r\n" in base else "\n"
     other = "\n" if own == "\r\n" else "\r\n"
     lines = _BREAK.split(base)

@@ -1,4 +1,4 @@
-"""Events about an entity as a whole: the driver decides about them before it looks at any record.
+"""Events about an entity as a whole, which the driver handles before any record is folded.
 
 There are few: overflows, wildcards, gaps without a record id, and events that cannot be read. Each
 either updates fields of all records of a prefix, or marks the entity; from its order on, all other
@@ -59,9 +59,9 @@ class EntityPlan:
 
 
 def unseeded(entity: str, first_at: datetime) -> EntityState:
-    """Make the state of an entity that is met for the first time.
+    """Make the state of an entity whose first event has come.
 
-    Nothing of it is there until it has been read in full.
+    Its records are unknown until an entity snapshot has read them all, so it is marked for one.
 
     :param first_at: commit time of its first event; the read must have begun after that, since what
         happened before was not delivered.
@@ -72,7 +72,7 @@ def unseeded(entity: str, first_at: datetime) -> EntityState:
 def plan_entity(
     state: EntityState, opening_entry: ResyncEntry | None, events: Iterable[Change], layout: Layout
 ) -> EntityPlan:
-    """Decide what a batch does to an entity as a whole.
+    """Decide the effect of a batch on an entity as a whole.
 
     :param opening_entry: what the batch's beginning marks (`source.opening`).
     :param events: those parts of the released events that are about the entity (`Change.parts`),

@@ -1,4 +1,4 @@
-"""A change event as the rules of this room see it: decoded, with names in place of bitmaps."""
+"""A decoded change event, with field names in place of bitmaps, as the rules here take it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Change:
 
     @property
     def identity(self) -> str:
-        """Text that two deliveries of one change share, and two changes never do.
+        """Text that is equal for two deliveries of one change, and for no two changes.
 
         Empty for an event without a transaction.
 
@@ -110,7 +110,7 @@ class Change:
 
     @property
     def is_about_the_entity(self) -> bool:
-        """True if it may concern other records than the named ones: the driver decides."""
+        """True if the event may concern records that it does not name; the driver decides."""
         one = self.addressed
         return one.whole or bool(one.prefixes) or self.change_type == OVERFLOW or not self.entity
 
@@ -119,14 +119,15 @@ class Change:
         return self.committed_at + CLOCK_GRAIN <= moment
 
     def of(self, record_id: str) -> Self:
-        """Make the same event about one record alone, as it is kept for it.
+        """Narrow the event to one record, for which it is kept.
 
-        A change of a whole prefix stays what it is: where it finds no record, it does nothing.
+        An update of a whole prefix stays unchanged, because it has no effect on records that are
+        missing.
         """
         return self if self.updates_a_prefix else replace(self, record_ids=(record_id,))
 
     def parts(self) -> tuple[Self | None, Self | None]:
-        """Split it into what is about single records, and what is about the entity.
+        """Split the event into a part about single records and a part about the entity.
 
         Either may be missing.
         """

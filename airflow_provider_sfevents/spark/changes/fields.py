@@ -2,11 +2,11 @@
 
 1. `Parent` stands for a compound as a whole, `Parent.Member` for that member alone. A compound
    whose members are all null is null.
-2. Where a field may be text or a record (the name of an account that may be a person), setting the
-   one clears the other.
-3. A field that changed its kind has several columns, and its value is in one of them. A member that
-   is set moves the other members to the column that holds it: numbers are cast, and nothing else
-   is. A member that is nulled is nulled where the value is.
+2. If a field may be text or a compound (such as the name of an account that may be a person),
+   setting one clears the other.
+3. A field that changed its kind has several columns, one of which holds the value. Setting a member
+   in another column moves the other members there; only numbers are cast. Nulling a member changes
+   the column that holds the value.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Layout:
         return found
 
     def of_field(self, name: str) -> tuple[Column, ...]:
-        """The columns that a field's values go to, in the table's order.
+        """Return the columns of a field, in the table's order.
 
         Upper and lower case are one name.
         """
@@ -65,7 +65,7 @@ class Layout:
         return next((name for name in change.fields if not self._has(name)), "")
 
     def row(self, values: Mapping[str, Any]) -> Values:
-        """Make a whole row: every column, the compounds that are all null as null."""
+        """Make a complete row; a compound whose members are all null is null."""
         return {column.name: _settled(values.get(column.name)) for column in self.columns}
 
     def _has(self, name: str) -> bool:

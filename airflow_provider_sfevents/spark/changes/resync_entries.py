@@ -55,7 +55,7 @@ class ResyncEntry:
     detail: str = ""
 
     def with_cause(self, other: ResyncEntry) -> ResyncEntry:
-        """Make the entry that stands for both."""
+        """Combine this entry with another cause."""
         first, second = sorted((self, other), key=lambda entry: entry.since)
         return replace(
             first,
@@ -75,12 +75,12 @@ class ResyncEntry:
 
 
 def cause(order: EventOrder, at: datetime, reason: Reason, detail: str = "") -> ResyncEntry:
-    """Make the entry that one event, or one place in the order, gives rise to."""
+    """Make an entry with one cause: an event, or a position in the order."""
     return ResyncEntry(since=order, last=order, gap_at=at, reasons=(reason,), detail=detail)
 
 
 def together(one: ResyncEntry | None, other: ResyncEntry | None) -> ResyncEntry | None:
-    """Both entries as one, where there are two."""
+    """Combine two entries, either of which may be missing."""
     if one is None or other is None:
         return one or other
     return one.with_cause(other)

@@ -1,6 +1,6 @@
-"""Events as text, for the tables that keep and hold them.
+"""Events as JSON text, for the table of events that are kept or held back.
 
-Whatever columns they have, the table's own columns stay the same.
+The text holds all values, so this table has the same columns for events of any entity.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Entity snapshots answer resync entries.
+"""Rules by which an entity snapshot repairs records and answers resync entries.
 
-Rows are replaced, then kept events that are newer than the read are applied.
-
-Seeding a new table is the same, with a read of the whole entity. What a read does not bring, when
-it is of the whole entity, is deleted. `read_at` is when the read *began*, by the org's clock:
+Rows are replaced, then kept events that are newer than the read are applied. A new table is filled
+in the same way from a read of the whole entity. If the read is of the whole entity, records that it
+does not contain are deleted. `read_at` is when the read *began*, by the org's clock:
 everything committed a second before it is in the read, whatever page it came with. What was
 committed since may be in it or not; it is applied again, which changes nothing if it was.
 """
@@ -72,7 +71,7 @@ def lift(
 ) -> EntityState:
     """Decide whether a read may be used for an entity, and make the entity's state after it.
 
-    Before any record is touched.
+    Called before any record is changed.
 
     :param state: None: no event of the entity was ever applied.
     :param progress: of the source that feeds the table; None: nothing was ever applied.
@@ -121,7 +120,7 @@ def fold_snapshot(
     *,
     with_history: bool = False,
 ) -> SnapshotOutcome:
-    """Replace a record by what was read, then apply what was kept and is newer.
+    """Replace a record by the one that was read, then apply the kept events that are newer.
 
     :param known: as before the read, with the entity's entry if the read answers it.
     :param kept: what was kept for the record, and what was kept for the entity and has a prefix
@@ -160,13 +159,13 @@ def fold_snapshot(
 
 
 def _superseded(known: Known) -> EventOrder:
-    """The order up to which the read stands for everything."""
+    """Return the order of the last event that the read surely contains."""
     entries = (entry for entry in (known.entry, known.entity_entry) if entry is not None)
     return max((ORIGIN, *(entry.last for entry in entries)))
 
 
 def _refusal(known: Known, superseded: EventOrder, read_at: datetime) -> ResyncEntry | None:
-    """The entry that stays, since the read began too early."""
+    """Return the entry that the read does not answer, because it began too early."""
     entry, state = known.entry, known.state
     if entry is not None and not entry.is_answered_by(read_at):
         return together(entry, known.entity_entry)

@@ -1,14 +1,14 @@
 """Source of a set of tables, its progress, and the admission of the next batch.
 
 1. A table is fed by one source: one topic, read by one consumer in one org. Another is refused.
-2. Batches come in their sequence. One that was applied before changes nothing; one that leaves
-   others out is refused.
+2. Batches are applied by their number. A batch that was applied before changes nothing; a batch
+   that skips others is refused.
 3. A new epoch begins with its first batch. From then on, batches of the epoch before it that were
    never applied are refused.
-4. A batch joins the one before it when it begins where that one ended (equality of replay ids,
-   never more). If it does not, events may be delivered again, and some may be lost. They are not if
-   the first event that comes has been seen before: then reading began at or before the place where
-   it had stopped.
+4. A batch joins the one before it if it begins at the replay id where that one ended; replay ids
+   are compared for equality only. If it does not join, events may be delivered again, and some may
+   be lost. None is lost if the first event has been seen before, because reading then began at or
+   before the point where it had stopped.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class ChangeBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Break:
-    """Reading began again at a place that did not join what had been read.
+    """A start of reading that did not join the end of what had been read.
 
     :param order: events after it came since then.
     :param high_water: latest commit time that had been applied until then; None: nothing had.
@@ -120,7 +120,7 @@ class Admission:
 
 
 def admit(progress: Progress | None, batch: ChangeBatch) -> Admission:
-    """Decide whether a batch may be applied.
+    """Decide whether a batch is the next one to apply, was applied before, or is refused.
 
     :param progress: None: nothing was ever applied to these tables.
     :raises PositionConflictError: the tables are fed by another source; batches before this one are
@@ -233,8 +233,8 @@ def opening(
 def is_suspect(last_break: Break | None, order: EventOrder, committed_at: datetime) -> bool:
     """True if an event may be older than the records it changes.
 
-    Only until what has been applied before the break is caught up with: between two servers' clocks
-    a second more or less is no reason.
+    This is possible only until the events catch up with the latest commit time before the break.
+    Outside that span, times that are out of order only show that two servers' clocks differ.
     """
     return (
         last_break is not None
@@ -253,7 +253,7 @@ def advanced(
     first_at: datetime | None,
     high_water: datetime | None,
 ) -> Progress:
-    """Make `applied_through` as it is when the batch has been applied.
+    """Make the progress in `applied_through` after a batch has been applied.
 
     :param first_at: commit time of the batch's first event.
     :param high_water: latest commit time of the events that are applied or kept now.

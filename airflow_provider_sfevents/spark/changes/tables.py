@@ -1,8 +1,8 @@
 """Tables of current state: their columns, and the order in which a run writes them.
 
-Names are lower case with an underscore inside, which no Salesforce field is (`envelope.py`). An
-order is three columns, which compare as the tuple does. `docs/reference/tables.md` explains each
-table.
+Column names are lower case with an underscore inside, as no Salesforce field's is (`envelope.py`).
+The order of an event is three columns, compared as a tuple. `docs/reference/tables.md` explains
+each table.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Sort the events of a batch: repeats, events to release, and the open transaction.
 
-A batch that ended by a bound may have cut a transaction in two. Its last one is held until an event
-of another transaction comes, or a batch that ended by silence. Repeats are taken out first: one of
-an old transaction, amid a new one, ends nothing.
+A batch that ended by a bound may have cut a transaction in two. Its last transaction is held back
+until an event of another transaction comes, or a batch ends by silence. Repeats are removed first,
+because a repeat from an old transaction does not end a newer one.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def sort(
 def split_repeats(
     events: Iterable[Change], seen: Mapping[str, EventOrder]
 ) -> tuple[list[Change], list[Change]]:
-    """Separate news from repeats, each in order.
+    """Separate new events from repeats, each in order.
 
     An event without an identity is never taken for another.
     """
@@ -77,7 +77,7 @@ def split_repeats(
 
 
 def cut(keys: Sequence[tuple[EventOrder, str]], ended_by: str) -> EventOrder | None:
-    """Find the order from which events are held; None: none is.
+    """Find the order from which events are held back; None if none is.
 
     In SQL: the first order after the last one whose key is neither empty nor that of the last event
     that has a key.

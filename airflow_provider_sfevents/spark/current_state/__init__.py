@@ -1,6 +1,6 @@
-"""Applying change events to the records they changed, with Spark.
+"""Apply change events and entity snapshots to current-state tables, with Spark.
 
-`land_and_apply` and `apply_snapshot`. The rules are `spark.changes`.
+The entry points are `land_and_apply` and `apply_snapshot`; `spark.changes` has the rules.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["ApplyOptions", "apply_snapshot", "land_and_apply"]
 
 
 def __getattr__(name: str) -> Any:
-    """Load what is asked for only then."""
+    """Load an entry point when it is first used."""
     if name == "land_and_apply":
         from airflow_provider_sfevents.spark.current_state import apply_batch
 

@@ -3,8 +3,8 @@
 The order of effects, each of which may be the last one before a kill: 1. the run takes the tables;
 2. everything is read and decided, and outcomes are written into a folder of the run's own; 3.
 columns' types are recorded, tables made or widened; 4. one commit for each table, in the order of
-`changes.tables.APPLY_ORDER`; 5. the folder goes. A run after a job that died does all of it anew,
-and comes to the same end. Of two runs at once the earlier one gives way (`run`).
+`changes.tables.APPLY_ORDER`; 5. the folder goes. A run after a job that died repeats all of it,
+with the same result. Of two concurrent runs the one that began first gives way (`apply_run`).
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ _PLANS = 10
 
 
 def land_and_apply(spark: SparkSession, landing: LandingOptions, options: ApplyOptions) -> Receipt:
-    """Land a batch in the event tables, then apply it to those of records; the receipt comes last.
+    """Land a batch in the event tables, apply it to the current-state tables, write the receipt.
 
-    :raises NotLandedError: another form of the batch has landed than the one that is staged here;
-        nothing is applied.
+    :raises NotLandedError: another form of the batch has landed, not the one staged here; nothing
+        is applied.
     """
     if options.flush:
         return _flush(spark, options)
@@ -84,9 +84,9 @@ def land_and_apply(spark: SparkSession, landing: LandingOptions, options: ApplyO
 
 
 def _flush(spark: SparkSession, options: ApplyOptions) -> Receipt:
-    """Release what is held, and say so in the receipt that is there.
+    """Flush the open transaction, and add the result to the batch's receipt.
 
-    :raises NotLandedError: there is none.
+    :raises NotLandedError: the batch has no receipt.
     """
     files = Files(spark)
     ensure_staged(files, options.manifest_url)
@@ -108,7 +108,7 @@ def _flush(spark: SparkSession, options: ApplyOptions) -> Receipt:
 
 
 def apply_batch(spark: SparkSession, options: ApplyOptions, landed: LandedBatch) -> dict[str, int]:
-    """Apply a batch that has just landed to the current-state tables; again, and nothing changes.
+    """Apply a landed batch to the current-state tables; a second apply changes nothing.
 
     :returns: what became of events (`applied`, `kept`, `repeated`, `unapplied`, `old`,
         `contained`), how many are `held`, and how many records and entities are marked now.
@@ -124,9 +124,9 @@ def apply_batch(spark: SparkSession, options: ApplyOptions, landed: LandedBatch)
 def flush_transaction(
     spark: SparkSession, options: ApplyOptions, manifest: Manifest
 ) -> dict[str, int]:
-    """Release what a batch left held, since silence came after it; no event is read.
+    """Flush a batch's open transaction after silence; no event is read.
 
-    As of `apply_batch` otherwise.
+    Results and errors are those of `apply_batch`.
     """
     return _planned(spark, options, batch_of(manifest), _flushed)
 
@@ -134,7 +134,7 @@ def flush_transaction(
 def _planned(
     spark: SparkSession, options: ApplyOptions, batch: ChangeBatch, act: Act
 ) -> dict[str, int]:
-    """Run, and once more from the start where another job has recorded columns meanwhile."""
+    """Run the apply; start again if another job has recorded columns meanwhile."""
     began = time.monotonic()
     state = open_state(
         spark,
@@ -175,7 +175,7 @@ def _planned(
 
 
 def batch_of(manifest: Manifest) -> ChangeBatch:
-    """Take the facts that an apply needs from a manifest."""
+    """Read the facts that an apply needs from a manifest."""
     return ChangeBatch(
         source=ChangeSource(
             org_id=manifest.org_id, consumer=manifest.consumer, topic=manifest.topic
@@ -222,7 +222,7 @@ def _applied(
 def _flushed(
     run: ApplyRun, batch: ChangeBatch, admission: Admission, _options: ApplyOptions
 ) -> dict[str, int]:
-    """Release what the batch left held: silence came after it.
+    """Flush the batch's open transaction, because silence came after it.
 
     :raises PositionConflictError: the batch has not been applied.
     """

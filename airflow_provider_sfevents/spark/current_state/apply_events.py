@@ -1,7 +1,4 @@
-"""A batch's events into the tables of a run.
-
-Sorted and planned by the driver, folded on the executors, committed in order.
-"""
+"""Apply a batch's events: the driver sorts and plans, executors fold, tables are committed."""
 
 from __future__ import annotations
 
@@ -54,7 +51,7 @@ def apply_events(
     *,
     before: Callable[[], None] = lambda: None,
 ) -> dict[str, int]:
-    """Apply a batch that is admitted.
+    """Apply a batch that `source.admit` has admitted.
 
     :param layouts: of the entities that the batch has events of, as their tables will be; of others
         the recorded columns count.
@@ -113,7 +110,7 @@ def _commits(
     states: Mapping[str, EntityState],
     found: Sequence[EntityOutcomes],
 ) -> Commits:
-    """Collect what the plan and the folded records say."""
+    """Collect the commits that follow from the plan and the folded records."""
     commits = Commits(run, found, tables.APPLY_ORDER)
     commits.of_records()
     commits.kept({entity: wide.kept for entity, wide in plan.entities.items()})
@@ -131,7 +128,7 @@ def _commits(
 
 
 def standing(run: ApplyRun, batch: ChangeBatch) -> dict[str, int]:
-    """Count for a batch that was applied before."""
+    """Return the counts for a batch that was applied before."""
     progress = progress_of(run.progress)
     is_last = progress is not None and (progress.epoch, progress.sequence) == (
         batch.epoch,
@@ -158,7 +155,7 @@ def recorded_layout(run: ApplyRun, entity: str) -> Layout:
 
 
 def layout_of(columns: Iterable[Column]) -> Layout:
-    """Those of an event type's columns that an entity's table has."""
+    """Select the columns of an event type that the entity's table has."""
     return Layout(columns=tuple(one for one in columns if one.field != HEADER))
 
 
@@ -170,7 +167,7 @@ def _folded(
     released: Released,
     told: set[str],
 ) -> EntityOutcomes | None:
-    """Fold an entity's events; None where no record is touched."""
+    """Fold an entity's events into its records; None if no record is touched."""
     wide = plan.entities[entity]
     if entity not in told and not wide.prefix_updates:
         return None

@@ -1,14 +1,14 @@
-"""One run over the tables: their writer, until another run takes its place.
+"""One run over current-state tables: it is their writer until another run takes over.
 
-1. A run puts its token into `applied_through` before it reads anything that it decides by.
+1. A run writes its token into `applied_through` before it reads anything else.
 2. The source of every statement that writes is joined with that token (`ApplyRun.merge`,
-   `ApplyRun.append`). A statement of a run whose token is gone has no source rows, so it changes
-   nothing.
-3. After each statement the run looks whether the token is still its own, and gives way otherwise.
+   `ApplyRun.append`). If the run's token has been replaced, the statement has no source rows and
+   changes nothing.
+3. After each statement the run checks that the token is still its own; otherwise it gives way.
 
-So a run that stalls anywhere, also right before a commit, undoes nothing of a later one. Each run
-has a folder for the files of many rows; a run that takes the tables removes the folders of earlier
-ones.
+A run that stalls at any point, even right before a commit, therefore undoes nothing of a later run.
+Each run has a folder for the files of many rows; a run that takes the tables removes the folders of
+earlier runs.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ APPLYING = "_applying"
 
 
 class ApplyRun:
-    """A run, and what it was asked for.
+    """A run, its options and the state that it began with.
 
     :param token: of this run alone.
     :param progress: text of `applied_through` when the run began; `entities` likewise.
@@ -65,7 +65,7 @@ class ApplyRun:
         self._version = ""
 
     def take(self) -> None:
-        """Become the writer of the tables, which are made unless they are there.
+        """Become the writer of the tables, and make the tables that are missing.
 
         :raises PositionConflictError: another run has applied a batch since this one began.
         """
@@ -94,7 +94,7 @@ class ApplyRun:
             self._version = after
 
     def advance(self, progress: str, entities: Mapping[str, datetime | None]) -> None:
-        """Put `applied_through` forward, while this run is the writer.
+        """Advance `applied_through`, while this run is the writer.
 
         :param entities: that are new, or have a new time of their full snapshot.
         """
@@ -117,11 +117,11 @@ class ApplyRun:
         return local_rows(self.state.spark, [row], tables.PROGRESS_SQL)
 
     def commit(self, write: Callable[[], None]) -> None:
-        """Write, and again where another job's commit came in between.
+        """Commit, and retry after a conflict with another job's commit.
 
-        What is written is the same each time.
+        Each try writes the same rows.
 
-        :raises StagingError: there is no end of them.
+        :raises StagingError: each try met a conflict.
         :raises PositionConflictError: another run is the writer now.
         """
         try:

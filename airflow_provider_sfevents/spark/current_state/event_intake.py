@@ -1,8 +1,7 @@
-"""The events of a run.
+"""Events of a run: the batch's own and those held back before, without repeats.
 
-Those that arrived, those held from before, repeats out; and what is to be remembered of them.
-
-Values of many events stay where they are: in files of the run, and in the table of held ones.
+The identities of new events are recorded. If there are many events, their values stay in files of
+the run and in the table of events set aside.
 """
 
 from __future__ import annotations
@@ -67,9 +66,9 @@ Find = Callable[[frozenset[int]], "DataFrame"]
 
 
 class Arrived:
-    """A batch's own events, read once, and those held from before.
+    """A batch's own events, read once, and those held back before.
 
-    Each of the many plans that events are part of would read them anew otherwise.
+    Without this, each of the many Spark plans that use the events would read them again.
 
     :param state: the tables that they go to.
     :param sources: the places where the batch's own may be, each asked for the events whose
@@ -111,7 +110,7 @@ class Arrived:
     def look(
         self, place: tuple[int, int], ended_by: str, progress: Progress | None = None
     ) -> Ordered:
-        """Read the events, and put them in order.
+        """Read the events and sort them.
 
         :param place: generation and sequence of the batch.
         :param progress: as before the batch.
@@ -158,7 +157,7 @@ class Arrived:
         return answered(bytes(answer.collect()[0][0]))
 
     def _found(self) -> DataFrame:
-        """The batch's own events, from wherever they are."""
+        """Find the batch's own events in the sources, in turn."""
         found: list[DataFrame] = []
         number = 0
         for at, find in enumerate(self._sources):
@@ -199,9 +198,10 @@ class Arrived:
 
 
 def open_conditions(place: tuple[int, int], progress: Progress | None) -> tuple[str, str]:
-    """SQL for the rows of the open transaction, and for those that do not belong to it.
+    """SQL conditions for the rows of the open transaction, and for stale rows.
 
-    Rows of the batch itself are neither: a run of it that died has left them, and they come again.
+    Rows of this batch belong to neither: a run that died has left them, and this run adds them
+    again.
     """
     batch = f"struct({', '.join(_ORDER[:2])})"
     is_open = "false"
@@ -255,7 +255,7 @@ class Released:
 
     @cached_property
     def _texts(self) -> dict[str, dict[str, list[str]]]:
-        """Events of records, by entity and record."""
+        """Collect the events' texts by entity and record."""
         found: dict[str, dict[str, list[str]]] = {}
         for row in collected(self.rows.select("entity_name", "named_ids", "event_text")):
             for one in row["named_ids"]:
@@ -274,7 +274,7 @@ def released_events(run: ApplyRun, arrived: Arrived, order: Ordered) -> Released
 
 
 def _news(run: ApplyRun, events: DataFrame, order: Ordered) -> DataFrame:
-    """Events without repeats."""
+    """Select the events that are not repeats."""
     if not order.repeats:
         return events
     rows = _orders(run, order.repeats)
@@ -291,10 +291,10 @@ def _literal(order: Sequence[int]) -> str:
 
 
 def see(run: ApplyRun, batch: ChangeBatch, released: Released, arrived: Arrived) -> None:
-    """Remember the identities of what is applied or kept now, and forget those that are old enough.
+    """Record the identities of events applied or kept now, and remove old identities.
 
-    They are appended, since it is known that they are not there. A twin's are the same: the least
-    order counts.
+    They are appended, because they are known to be new. If a concurrent run appends the same ones,
+    the lowest order counts.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -312,7 +312,7 @@ def see(run: ApplyRun, batch: ChangeBatch, released: Released, arrived: Arrived)
 
 
 def open_transaction(run: ApplyRun, arrived: Arrived, order: Ordered) -> list[DataFrame]:
-    """Changes of the table of the open transaction: its new events, and stale ones that go."""
+    """Changes of the open transaction's rows: new events to add, and stale ones to remove."""
     found: list[DataFrame] = []
     if order.added and order.open_from is not None:
         waits = f"{_PLACE} >= {_literal(order.open_from)}"

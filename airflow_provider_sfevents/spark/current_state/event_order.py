@@ -1,10 +1,8 @@
-"""Order of a run's events.
+"""Sort a run's events: find repeats and the open transaction, and summarise the batch.
 
-Repeats, the open transaction, and the summary that the batch's plan is made from. No I/O, no Spark.
-
-It needs what identifies events, and values of those alone that are about an entity as a whole. Of
-few events the driver decides by itself; of many a task does (`in_task`), so that the driver gets
-one answer and the orders of repeats, however many events there are.
+No I/O, no Spark. The functions need the events' identities, and the values only of events about an
+entity as a whole. The driver sorts few events by itself. Many events are sorted in one task
+(`in_task`), so that the driver receives only the summary and the orders of repeats.
 """
 
 from __future__ import annotations
@@ -81,7 +79,7 @@ def of_rows(rows: Iterable[Mapping[str, object]], ended_by: str) -> Ordered:
 
 
 def in_task(ended_by: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Sort all events of a run in one task; the answer is one row."""
+    """Sort all events of a run in one task, which returns one row."""
     import pyarrow as pa
 
     found = of_rows((row for batch in batches for row in batch.to_pylist()), ended_by)
@@ -89,6 +87,6 @@ def in_task(ended_by: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Rec
 
 
 def answered(answer: bytes) -> Ordered:
-    """Read what `in_task` answered."""
+    """Read the row that `in_task` returned."""
     found: Ordered = pickle.loads(answer)  # noqa: S301 - a task of this very job wrote it
     return found

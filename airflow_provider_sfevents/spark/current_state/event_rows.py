@@ -1,9 +1,7 @@
-"""Rows of event tables and of their quarantine as the rules' events.
+"""Convert rows of event tables and quarantine to the events that the rules take.
 
-What executors make of them, and what the driver looks at.
-
-An event travels as text (`serial`), so that all entities' events are rows of one form, whatever
-their columns.
+An event is passed on as text (`serial`), so that events of all entities are rows with the same
+columns.
 """
 
 from __future__ import annotations
@@ -54,11 +52,9 @@ class EventPlace:
 
 
 def entity_of(event_type: str) -> str:
-    """The object that an event type is about.
+    """The object of a change event's type; empty if the type is not a change event's.
 
-    `Account` of `AccountChangeEvent`, `Parcel__c` of `Parcel__ChangeEvent`.
-
-    Empty for a type that is no change event's.
+    `AccountChangeEvent` is about `Account`, `Parcel__ChangeEvent` about `Parcel__c`.
     """
     found = _EVENT_TYPE.fullmatch(event_type)
     return "" if found is None else f"{found[1]}__c" if found[2] else found[1]
@@ -67,7 +63,7 @@ def entity_of(event_type: str) -> str:
 def decoded_events(
     reading: EventPlace, entity: str, way: Translation, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of one event type's table to events.
+    """Convert rows of one event type's table to events.
 
     :param batches: `event_columns`.
     """
@@ -96,7 +92,7 @@ def undecodable_events(
     left_out: AbstractSet[int],
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """Turn rows of quarantine into events that only name their records, where that can be read.
+    """Convert rows of quarantine to events that only name their records, if these can be read.
 
     :param schemas: JSON by id.
     :param left_out: ordinals of events to pass over.
@@ -123,14 +119,14 @@ def event_columns(columns: Iterable[Column]) -> str:
 
 
 def event_rows(changes: Sequence[Change]) -> pa.RecordBatch:
-    """Events that the driver has, as rows of `EVENTS_SQL`."""
+    """Convert events in the driver to rows of `EVENTS_SQL`."""
     return _batch(changes)
 
 
 def light(row: Mapping[str, Any]) -> Change:
-    """The event of a row, without its values unless it is about an entity as a whole.
+    """Read the parts of an event that the driver needs for its decisions.
 
-    What the driver decides by.
+    Values are left out unless the event is about an entity as a whole.
     """
     if row["event_text"] is not None:
         return serial.from_text(row["event_text"])
@@ -146,16 +142,16 @@ def light(row: Mapping[str, Any]) -> Change:
 
 
 class _Headers:
-    """Reads the headers of payloads that are damaged behind them."""
+    """Reads the header of a payload whose remainder is damaged."""
 
     def __init__(self, schemas: Mapping[str, str]) -> None:
         self._schemas = schemas
         self._parsed: dict[str, Any] = {}
 
     def __call__(self, schema_id: str, payload: bytes) -> dict[str, Any] | None:
-        """The header, with bitmaps as they are.
+        """Read a header, with its bitmaps undecoded.
 
-        None where it cannot be read or says what no header does.
+        None if it cannot be read or has values that no header has.
         """
         from fastavro import schemaless_reader
 
@@ -245,10 +241,7 @@ def _texts(given: Sequence[str | None] | None) -> tuple[str, ...]:
 def _values(
     batch: pa.RecordBatch, schemas: Sequence[str], way: Translation
 ) -> list[dict[str, Any]]:
-    """Each row's values that are not null, by column of the entity's table.
-
-    Most columns of a change event are null.
-    """
+    """Each row's non-null values by column of the entity's table; most columns are null."""
     found: list[dict[str, Any]] = [{} for _ in range(batch.num_rows)]
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         targets = {one: to[name] for one, to in way.targets.items() if name in to}

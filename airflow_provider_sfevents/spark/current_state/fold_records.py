@@ -1,9 +1,8 @@
 """Fold events into records on the executors.
 
-From row, tombstone, resync entry and events to writes.
-
-Rows of one record come together, so that each is decided alone; which executor does it, and how
-often, changes nothing.
+A record's row, tombstone, resync entry and events become its writes. All rows of a record are in
+one group, so that each record is decided by itself, with the same result on any executor and at any
+repetition.
 """
 
 from __future__ import annotations
@@ -120,9 +119,10 @@ def folded(
 def folded_snapshot(
     folding: Folding, read_at: Any, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Resolve records from a read.
+    """Apply an entity snapshot to records.
 
-    Each row has what was read in `read_values` (null: nothing), kept events in `event_texts`.
+    Each row has the values that were read in `read_values` (null: none), and kept events in
+    `event_texts`.
     """
     for batch in batches:
         rows: list[dict[str, Any]] = []
@@ -146,7 +146,7 @@ def folded_snapshot(
 def _known(
     given: Mapping[str, Any], folding: Folding, read_at: Any
 ) -> tuple[Known, RecordState | None]:
-    """Read the state of a record, and its row, which a tombstone may have overtaken."""
+    """Read a record's state from its row, or from a tombstone that is newer."""
     row = None if given["known_row"] is None else state_of(given["known_row"], folding.layout)
     tombstone = None if given["known_tombstone"] is None else buried(given["known_tombstone"])
     state = row or tombstone
@@ -209,7 +209,7 @@ def _writes(
 
 
 def _given(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
-    """Rows of a batch; a column at a time, which is much quicker than a row at a time."""
+    """Rows of an Arrow batch, converted by column, which is much faster than by row."""
     columns = [_plain(column) for column in batch.columns]
     names = batch.schema.names
     for values in zip(*columns, strict=True):
@@ -305,9 +305,9 @@ def changed_intervals(
 
 
 def _open_before(past: Iterable[Mapping[str, Any]], first: RecordState) -> dict[str, Any] | None:
-    """The newest interval from before.
+    """The newest interval from before this batch.
 
-    Those that a job wrote which then died, and is run again, are not.
+    Intervals that a killed run of this batch has written do not count.
     """
     is_read = first.read_at == first.committed_at
     before = [

@@ -1,10 +1,9 @@
 """Rows that a run computes once and reads often.
 
-Few of them stay with the driver, many lie in files of the run's own.
-
-Most batches are small, and then nearly all that an apply costs are queries that Spark plans,
-compiles and shuffles for a handful of rows. Rows that the driver has are part of a plan as they
-are: nothing is shuffled for them, and what is looked up for them is asked for by its ids.
+Few rows stay in the driver; many are written to files of the run. Most batches are small, and
+nearly all the time of their apply is Spark's planning, compiling and shuffling for a handful of
+rows. Rows in the driver are literals of a plan: they need no shuffle, and rows of tables are looked
+up by their ids.
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ FEW = 1_000
 
 
 def collected(rows: DataFrame) -> list[dict[str, Any]]:
-    """Rows as Python has them, with instants in UTC; PySpark's own way loses the time zone."""
+    """Collect rows with instants in UTC; PySpark's own `collect` loses the time zone."""
     found: list[dict[str, Any]] = rows.toArrow().to_pylist()
     return found
 
 
 def local_rows(spark: SparkSession, rows: Sequence[Mapping[str, Any]], columns: str) -> DataFrame:
-    """A DataFrame of rows that the driver has; instants keep their zone."""
+    """Make a DataFrame of rows in the driver; instants keep their zone."""
     import pyarrow as pa
 
     schema = _schema(spark, columns)
@@ -44,7 +43,7 @@ def local_rows(spark: SparkSession, rows: Sequence[Mapping[str, Any]], columns: 
 
 
 def once(spark: SparkSession, rows: DataFrame, folder: str, *, few: bool) -> DataFrame:
-    """Compute rows, so that they are the same however often they are read.
+    """Compute rows once, so that each read returns the same rows.
 
     :param spark: session that they are to be of: the tables', whosever they were.
     :param folder: URL for the files of many; not there yet.
@@ -58,7 +57,7 @@ def once(spark: SparkSession, rows: DataFrame, folder: str, *, few: bool) -> Dat
 def acted(
     spark: SparkSession, rows: DataFrame, act: Act, columns: str, folder: str, *, few: bool
 ) -> DataFrame:
-    """Let executors act on rows, or the driver on few, and keep what comes of it.
+    """Map rows on the executors, or in the driver if they are few, and keep the result.
 
     :param columns: of what comes of it, as DDL; `folder` as for `once`.
     """
@@ -72,13 +71,13 @@ def acted(
 
 
 def with_ids(rows: DataFrame, ids: Iterable[str]) -> DataFrame:
-    """Rows of few records."""
+    """Select the rows of a few records by their ids."""
     named = ", ".join(map(text, ids))
     return rows.where(f"{RECORD_ID} IN ({named})" if named else "false")
 
 
 def together(frames: Sequence[DataFrame]) -> DataFrame:
-    """Rows of all of these, which have the same columns."""
+    """Union of DataFrames that have the same columns."""
     return reduce(lambda one, other: one.unionByName(other), frames)
 
 

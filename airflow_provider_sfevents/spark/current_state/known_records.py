@@ -1,7 +1,7 @@
-"""Gather what the tables have of the touched records, one row each, for `fold_records`.
+"""Read the state of the touched records, one row each, for `fold_records`.
 
-Of an entity's table only the touched rows are read on: their ids are few beside its rows, so they
-are sent to where the rows are.
+Only the touched rows of an entity's table are processed further: their ids are few compared with
+its rows, so the ids are broadcast to the executors.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def known(
     everything: bool = False,
     waiting: bool = False,
 ) -> DataFrame:
-    """Put together what the tables have of records.
+    """Join the tables' rows about the touched records.
 
     :param touched: records with their `event_texts`, and what else is to be passed on.
     :param prefixes: records whose ids begin so are touched, too.
@@ -85,9 +85,9 @@ def known(
 
 
 def _narrowed(touched: Touched, rows: DataFrame) -> DataFrame:
-    """Those rows of a table that are of touched records.
+    """Select the rows of a table that are of touched records.
 
-    Few are sent to where the records are, and not shuffled.
+    Few records are broadcast instead of shuffled.
     """
     from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
@@ -114,6 +114,6 @@ def _packed(rows: DataFrame, columns: Sequence[str], name: str) -> DataFrame:
 
 
 def _listed(rows: DataFrame, name: str) -> DataFrame:
-    """Rows of an id and something, as one row for each id with all of it."""
+    """Group rows by id: one row for each id, with a list of all values."""
     inner = rows.columns[1]
     return rows.groupBy(_ID).agg({inner: "collect_list"}).toDF(_ID, name)

@@ -1,11 +1,11 @@
-"""Events of a batch from where its landing has put them.
+"""Read the events of a batch from the tables that it landed in.
 
 1. Rows of the event tables come first, then those of the quarantine, each of one version of its
    table.
 2. Events that landing left out as duplicates are decoded from the staged files: another consumer
    may have landed them, and then no batch of these tables has brought them yet.
-3. A landing of the same batch that runs at the same time may move an event from one place to
-   another between two looks. An event that was found already is passed over, so each counts once.
+3. A concurrent landing of the same batch may move an event between two reads. An event that was
+   already found is skipped, so each event counts once.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class EntityColumns:
 def entity_columns(
     state: StateTables, landed: LandedBatch, on_type_change: OnTypeChange
 ) -> EntityColumns:
-    """Settle the columns of the entities' tables by the schemas of a batch.
+    """Decide the columns of the entities' tables from the schemas of a batch.
 
     :raises ConfigurationError: the batch holds other events than change events.
     """
@@ -84,7 +84,7 @@ def entity_columns(
 
 
 class LandedEvents:
-    """Finds the events of a batch.
+    """Reads a batch's events from event tables, quarantine and staged files.
 
     :param ways: as of `EntityColumns`.
     :raises ConfigurationError: the event tables are of a format that applying cannot read.
@@ -110,7 +110,7 @@ class LandedEvents:
         self._ways = ways
 
     def sources(self) -> tuple[Callable[[frozenset[int]], DataFrame], ...]:
-        """The places where they may be, the usual one first (`arrivals.Arrived`)."""
+        """The sources of the events, the usual one first (`event_intake.Arrived`)."""
         return self._landed, self._quarantined, self._left_out, self._left_out_undecodable
 
     def _landed(self, _known: frozenset[int]) -> DataFrame:

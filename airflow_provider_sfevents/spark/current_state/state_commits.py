@@ -1,4 +1,4 @@
-"""Commits of a run, from the folded records: one for each table that has something to write."""
+"""Commits of a run: one for each table that the folded records change."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Commits:
         self._writes: dict[str, list[tuple[str, Callable[[], None]]]] = {}
 
     def run(self) -> set[str]:
-        """:returns: names (of the order) of what was written."""
+        """:returns: names of the commits made, as in the order."""
         for name, sources in self._aside.items():
             self.add(name, partial(self._set_aside, name, sources), state_tables.SET_ASIDE)
         for name in self._order:
@@ -89,7 +89,7 @@ class Commits:
         self._writes.setdefault(name, []).append((table or name, write))
 
     def of_records(self) -> None:
-        """All that outcomes say, but for what is added to it (`kept`, `resync`, `unapplied`)."""
+        """Add the commits of the outcomes, except those of `kept`, `resync` and `unapplied`."""
         if self._number("rows_buried"):
             own = [tables.RECORD_ID, *tables.ORDER, tables.COMMITTED_AT, tables.READ_AT]
             buried = self._union("entity_name", *own, where="row_bury")
@@ -127,7 +127,7 @@ class Commits:
             self._add_aside(tables.OPEN_TRANSACTION, source)
 
     def resync(self, wide: Mapping[str, ResyncEntry], gone: Mapping[str, ResyncEntry]) -> None:
-        """Write entries of records, and these of entities.
+        """Write the resync entries of records, and the given ones of entities.
 
         :param wide: entries that are new or changed; `gone`: those that go, as they were found.
         """
@@ -249,7 +249,7 @@ class Commits:
         self._merge(state_tables.history_name(found.entity), sources, statement)
 
     def _settled(self, drop_wide: str) -> DataFrame:
-        """Kept events that are answered, but for those that are kept anew."""
+        """Select the kept events that are answered, except those that are kept again."""
         kept = self._state.set_aside(tables.KEPT)
         names = [*_KEY, *_ORDER]
         settled = [f"settled_{part}" for part in ("generation", "sequence", "ordinal")]
@@ -278,7 +278,7 @@ class Commits:
         self._run.merge(table, together(sources), statement)
 
     def _union(self, *names: str, where: str) -> DataFrame:
-        """These columns of the outcomes of all entities, `entity_name` among them."""
+        """Union of the outcomes of all entities, with these columns and `entity_name`."""
         own = [name for name in names if name != "entity_name"]
         return together(
             [
@@ -295,7 +295,7 @@ class Commits:
 
 
 def count_outcomes(rows: DataFrame) -> dict[str, int]:
-    """Count what there is to write, and what became of events."""
+    """Count the rows to write, and the results of events."""
     done = [f"coalesce(sum(fold_counts['{name}']), 0) AS {name}" for name in DONE]
     found = rows.selectExpr(
         "count_if(row_write <> '' OR row_bury) AS rows_written",

@@ -1,8 +1,8 @@
-"""The MERGE of each table, as text: one for each table is all that a run commits.
+"""SQL of the MERGE of each table; a run commits one MERGE for each table.
 
 A run reads its token before it commits, and not in the same moment. So each statement that changes
-or removes rows also says in its own condition how far the run has come, and leaves what a later one
-has written.
+or removes rows also compares the rows' order in its condition, and leaves rows that a later run has
+written.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def merge(
     within: str = "",
     removes: bool = False,
 ) -> str:
-    """Bring rows into a table.
+    """Make a MERGE that adds, changes and removes rows of a table by their keys.
 
     :param target: quoted; `source` is a view's name.
     :param columns: of a row that is new; none: no row is.
@@ -70,7 +70,7 @@ def merge(
 
 
 def take(target: str, source: str) -> str:
-    """Put a run's token into the row of `applied_through`, unless another run has changed it."""
+    """Write a run's token into the row of `applied_through`, unless another run changed the row."""
     through, writer, entities = tables.APPLIED_THROUGH, tables.WRITER, tables.ENTITIES
     return (
         f"MERGE INTO {target} t USING {source} s ON true "  # noqa: S608 - as above
@@ -82,7 +82,7 @@ def take(target: str, source: str) -> str:
 
 
 def advance(target: str, source: str) -> str:
-    """Put the one row of `applied_through` forward, if the run's token is still there."""
+    """Advance the single row of `applied_through`, if the run's token is still there."""
     through, writer, entities = tables.APPLIED_THROUGH, tables.WRITER, tables.ENTITIES
     return (
         f"MERGE INTO {target} t USING {source} s ON t.{writer} = s.{writer} "
@@ -91,7 +91,7 @@ def advance(target: str, source: str) -> str:
 
 
 def forget(target: str, source: str) -> str:
-    """Remove identities that were seen before the one time of the source."""
+    """Remove identities that were seen before the time in the source."""
     return (
         f"MERGE INTO {target} t USING {source} s ON t.seen_at < s.seen_at WHEN MATCHED THEN DELETE"
     )

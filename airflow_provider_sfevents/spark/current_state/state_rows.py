@@ -1,4 +1,4 @@
-"""Conversion between rows of tables and values of the rules, both ways. No I/O, no Spark."""
+"""Conversion between table rows and the values that the rules take. No I/O, no Spark."""
 
 from __future__ import annotations
 
@@ -34,9 +34,10 @@ def row_sql(layout: Layout) -> str:
 
 
 def history_sql(layout: Layout) -> str:
-    """Columns of its history.
+    """Columns of an entity's history.
 
-    Key: record, order, beginning. Several reads after one event have its order.
+    The key is record, order and beginning: several snapshots after one event have that event's
+    order.
     """
     order = ", ".join(f"{name} bigint" for name in tables.ORDER)
     times = f"{VALID_FROM} timestamp, {VALID_TO} timestamp"
@@ -60,7 +61,7 @@ def order_parts(order: EventOrder, prefix: str = "applied") -> dict[str, int]:
 
 
 def state_of(row: Mapping[str, Any], layout: Layout) -> RecordState:
-    """Make a record's state of its row."""
+    """Make a record's state from its row."""
     return RecordState(
         values={column.name: row.get(column.name) for column in layout.columns},
         deleted=bool(row[tables.IS_DELETED]),
@@ -71,7 +72,7 @@ def state_of(row: Mapping[str, Any], layout: Layout) -> RecordState:
 
 
 def buried(row: Mapping[str, Any]) -> RecordState:
-    """Make a record's state of its tombstone."""
+    """Make a record's state from its tombstone."""
     return RecordState(
         values={},
         deleted=True,
@@ -82,7 +83,7 @@ def buried(row: Mapping[str, Any]) -> RecordState:
 
 
 def state_row(state: RecordState) -> dict[str, Any]:
-    """A state's part of a row, without the record's id and its values."""
+    """Columns of a row that hold the state, without the record's id and values."""
     return {
         tables.IS_DELETED: state.deleted,
         **order_parts(state.order),

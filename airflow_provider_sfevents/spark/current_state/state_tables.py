@@ -1,7 +1,7 @@
-"""The tables of an apply somewhere: opened, made, read and merged, on Delta or Iceberg.
+"""Current-state tables on Delta or Iceberg: open, make, read and merge them.
 
-Reading a table that is not there gives no rows. All state tables are made with the first run,
-`applied_through` last.
+A table that does not exist reads as no rows. The first run makes all tables, `applied_through`
+last.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class StateTables:
         return self._dialect.exists(table)
 
     def rows(self, table: str, columns: str, *, pinned: bool = False) -> DataFrame:
-        """A table's rows; none where there is no table.
+        """Read a table's rows; none if the table does not exist.
 
         :param columns: as DDL, of a table that is not there.
         :param pinned: those of its present version, whatever is committed meanwhile.
@@ -168,7 +168,7 @@ class StateTables:
         *,
         writer: str = "",
     ) -> int | None:
-        """Commit.
+        """Commit a MERGE.
 
         :param statement: makes the MERGE of the table's name in SQL and the source.
         :param writer: the token with which the source has its rows; after another run has taken the
@@ -190,9 +190,10 @@ class StateTables:
         self.spark.sql(said)
 
     def _source(self, rows: DataFrame, writer: str) -> str:
-        """Rows as SQL has them.
+        """Make the SQL of a MERGE's source rows.
 
-        The table is named there, as Spark plans no MERGE with a view that reads an Iceberg table.
+        It names the table of the token itself, because Spark plans no MERGE with a view that reads
+        an Iceberg table.
         """
         rows.createOrReplaceTempView(_SOURCE)
         if not writer:
@@ -223,11 +224,11 @@ class StateTables:
         )
 
     def version(self, table: str) -> str:
-        """Another one after each commit; empty for a table that is not there."""
+        """Version of a table, new after each commit; empty if the table does not exist."""
         return self._dialect.version(table) if self.exists(table) else ""
 
     def entries(self) -> dict[str, EntityResync]:
-        """The entries of each entity that has some."""
+        """Read the resync entries, by entity."""
         from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
         is_whole = f"{tables.RECORD_ID} = '{WHOLE_ENTITY}'"
@@ -252,9 +253,9 @@ class StateTables:
 def entity_states(
     entities: Mapping[str, datetime | None], entries: Mapping[str, EntityResync]
 ) -> dict[str, EntityState]:
-    """States of all entities of a source.
+    """Read the states of all entities of a source.
 
-    :param entities: times of their full snapshots. A run that died may have marked another one.
+    :param entities: times of their full snapshots. A run that died may have marked another entity.
     """
     whole = {entity: one.whole for entity, one in entries.items() if one.whole is not None}
     return {
@@ -279,7 +280,7 @@ def open_state(
     *,
     row_changes: RowChanges = "rewrite",
 ) -> StateTables:
-    """Open the tables below a root, or in a namespace; nothing but a namespace is made.
+    """Open the tables below a root or in a namespace; only a missing namespace is made.
 
     :param row_changes: of tables that are made (`table_options.state_options`).
     :raises ConfigurationError: they cannot be; the message says what to change.

@@ -1,9 +1,9 @@
-"""Rows of event tables as values of the entities' tables. No I/O, no Spark.
+"""Convert values of event tables to values of current-state tables. No I/O, no Spark.
 
-A field's column may be another one in each of the two tables, and of another type: both remember
-the kinds that a field has had, and they may not have begun at the same time. So values go from
-column to field to column, by the schema that their event was written with. Either column holds the
-field's type (`evolution.held`), so each value of the one has a place in the other.
+A field's column may have different names and types in the two tables: each table has a column for
+each kind that the field has had since the table was made. So values are mapped from column to field
+to column, by the schema that the event was written with. Both columns can hold the field's type
+(`evolution.held`), so each value fits.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Translation:
-    """The way from one event table to one entity's table.
+    """Mapping of the columns of one event table to those of one entity's table.
 
     :param targets: by schema id, then by column of the event table.
     :param refused: reasons by schema id, of those that the entity's table has no columns for.
@@ -49,7 +49,7 @@ class Translation:
 
 
 def translation(landed: Evolution, entity: Evolution) -> Translation:
-    """Find the way for each schema of a batch.
+    """Make the mapping for each schema of a batch.
 
     :param landed: of the event table; `entity`: of the entity's, by the same schemas.
     """
@@ -75,7 +75,7 @@ _NUMBERS: Mapping[str, Callable[[Any], Any]] = {
 
 
 def converted(given: Any, had: FieldType, wanted: FieldType) -> Any:
-    """Make a column's value one of another column, where both hold the value's own type."""
+    """Convert a value between two columns that can both hold its type."""
     if given is None or had == wanted:
         return given
     if had.kind == "struct" or wanted.kind == "struct":
@@ -88,7 +88,7 @@ def converted(given: Any, had: FieldType, wanted: FieldType) -> Any:
 
 
 def _of_members(given: Any, had: FieldType, wanted: FieldType) -> Any:
-    """Members by name; a name's plain text is the member that is there for it."""
+    """Convert between two compounds, or between a text and the compound's member for it."""
     if wanted.kind != "struct":
         return given[had.text_member]
     if had.kind != "struct":

@@ -1,1 +1,1 @@
-"""Landing of a staged batch: decode, write beside the tables, compare, bring in, record."""
+"""Landing of a staged batch: decode, write beside the tables, compare, publish, record."""

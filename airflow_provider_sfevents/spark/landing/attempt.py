@@ -125,9 +125,9 @@ class LandingAttempt:
         return landed
 
     def _make_folder(self) -> None:
-        """Make the attempt's folder, and remember whether there were others.
+        """Make the attempt's folder, and remember whether other attempts had folders.
 
-        They may leave files in the tables and be gone later.
+        Other attempts may leave files in the tables, and their folders may be gone later.
         """
         steps.reached(steps.LANDING_FOLDER, self._batch_id)
         self._left_overs = self._files.exists(self._fence.attempts)
@@ -153,9 +153,9 @@ class LandingAttempt:
         return self._publish(writer)
 
     def _leave_out_duplicates(self, writer: AttemptWriter) -> None:
-        """Compare as late as can be: once more where files came while the comparison was made.
+        """Find and leave out duplicates; compare again if files were added during the comparison.
 
-        :raises StagingError: there is no end of them.
+        :raises StagingError: files were added during each comparison.
         """
         paths = tuple(writer.written)
         comparison = Comparison(self._tables, self._batch, folder=self._fence.folder)
@@ -218,7 +218,7 @@ class LandingAttempt:
         return landed
 
     def _overtake(self, outdated: Iterable[str], landed: LedgerRow) -> None:
-        """Keep attempts at older forms from landing, and take over the claim of an ended one.
+        """Stop attempts at older forms of the batch, and take over an ended attempt's claim.
 
         :raises OtherFormError: another form has landed meanwhile.
         """
@@ -233,10 +233,10 @@ class LandingAttempt:
     def _dates_it_may_have(
         self, before: LedgerRow | None, writer: AttemptWriter
     ) -> Mapping[str, Sequence[str]]:
-        """Dates by table on which rows of this batch may be, where no attempt has died.
+        """Return, by table, the dates that may hold rows of this batch, if no attempt has died.
 
-        Without a row in the ledger there are none, unless a user has deleted the row: then the
-        table's rows are of about the same time.
+        Without a ledger row there are none, unless a user deleted that row. The table's rows then
+        have dates near those of the attempt.
         """
         if before is not None:
             return before.dates
@@ -244,7 +244,7 @@ class LandingAttempt:
         return {table: dates_around(dates, DAYS_AROUND_RECEIPT) for table, dates in around}
 
     def _record(self, new_schema_ids: AbstractSet[str]) -> tuple[Mapping[str, Any], ...]:
-        """Record columns; what has changed in them.
+        """Record the tables' columns, and return their changes.
 
         :raises ColumnsMovedError: another landing has recorded columns since the batch was planned.
         """
@@ -260,10 +260,10 @@ class LandingAttempt:
         self._left_overs = True
 
     def _clean_up(self) -> None:
-        """Leave nothing behind; where that may be files in the tables, word of them.
+        """Remove this attempt's folder; leave `left-overs` if files may be in the tables.
 
-        An attempt that has cleared this attempt's folder away looks for them already, and so does
-        every landing of a batch that has landed.
+        No such folder is needed if another attempt has removed this attempt's folder, or if the
+        batch has landed: in both cases the next landing looks for these files anyway.
         """
         unsaid = self._left_overs and self._files.exists(self._fence.folder)
         if unsaid and self._fence.landed() is None:
@@ -271,7 +271,7 @@ class LandingAttempt:
         self._clean(())
 
     def _clean(self, others: Iterable[str]) -> None:
-        """Remove the folders of this attempt and of others, and what is empty without them."""
+        """Remove the folders of these attempts, and parent folders that become empty."""
         for name in (*others, self._fence.attempt):
             self._files.remove(f"{self._fence.attempts}/{name}")
         self._files.remove_if_empty(self._fence.attempts)

@@ -1,4 +1,4 @@
-"""The query that compares what an attempt wrote with what stands in the tables.
+"""The SQL query that finds events of an attempt that are already in the tables.
 
 Plain text from plain values.
 """
@@ -46,7 +46,7 @@ _ROW_SQL = (
 class Rows:
     """Rows to compare.
 
-    :param view: they stand in, with the columns of `columns`.
+    :param view: name of a view of the rows, with the columns of `columns`.
     :param natural: their change events have what makes an identity without an id.
     """
 
@@ -56,7 +56,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableComparison:
-    """Rows that were written for a table, and rows that stand there and may be the same.
+    """Rows that were written for a table, and landed rows that may be the same events.
 
     :param own: rows of the table itself; None: there are none.
     :param others: rows of other tables.
@@ -74,7 +74,7 @@ def columns(*, natural: bool) -> str:
 
 
 def comparison(tables: Iterable[TableComparison], org_id: str, topic: str, batch_id: str) -> str:
-    """Select identities of what was written, and what of them is known, of all tables together."""
+    """Select the identities of written events, and those of them that have landed, in one query."""
     source = (
         f"{envelope.ORG_ID} = {text(org_id)} AND {envelope.TOPIC} = {text(topic)} "
         f"AND {envelope.BATCH_ID} IS NOT NULL"

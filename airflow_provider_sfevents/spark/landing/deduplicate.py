@@ -1,22 +1,22 @@
 """Duplicates: events of a batch that have landed already, in whichever batch.
 
-An event is known by its id; a change event also by what it says of itself: entity, transaction,
-number in it, kind of change, records. (The kind belongs to it: the overflow event of an entity may
-bear the number of its last normal event.) Two events are one where either is equal; so a change
-that is delivered again with another id, or with none, is the same. An event that has neither (one
-without id that cannot be decoded) is never taken for another. The replay id is no identity: it is
-given anew.
+An event's identity is its id; a change event has a second identity: entity, transaction, number in
+the transaction, kind of change, records. (The kind is part of it, because the overflow event of an
+entity may have the number of its last normal event.) Two events are duplicates if either identity
+is equal, so a change that is delivered again with another id, or without one, is a duplicate. An
+event without an identity (no id, and not decodable) is never a duplicate. The replay id is no
+identity, because an event that is delivered again may have a new one.
 
-What was just written is compared with what stands in the tables, as late as can be. An event that
-is delivered again has the same bytes, so the same time, so the same `event_date`; only where an
-event has no time of its own does its date come from when it was received, which is up to three days
-later (as long as the bus keeps it). So a few dates are compared, also where the bus delivers a long
-span again.
+The rows just written are compared with the tables' rows as late as possible. An event that is
+delivered again has the same bytes, and therefore the same event time and the same `event_date`.
+Only an event without a time of its own gets its date from when it was received, up to three days
+later (as long as the bus keeps it). So few dates are compared, even if the bus delivers a long span
+again.
 
-1. Rows of this very batch do not count: landing it again replaces them.
-2. What is in a table counts for its quarantine too, but not the other way round: an event that can
-   be decoded at last lands.
-3. In one batch the first one stays.
+1. Rows of the same batch do not count, because landing it again replaces them.
+2. A quarantined event is a duplicate of a row in its event table, but not the other way round: an
+   event that can be decoded at last lands.
+3. Of duplicates within one batch, the first event stays.
 """
 
 from __future__ import annotations
@@ -72,10 +72,10 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A table that may hold what a batch brings.
+    """A table that may already hold events of a batch.
 
     :param natural: its change events have what makes an identity without an id.
-    :param days: how many days before and after an event's date it may stand there.
+    :param days: number of days before and after an event's date on which it may be there.
     """
 
     table: str
@@ -110,7 +110,7 @@ def sources(plan: SchemaPlan, table: str, topic: str) -> tuple[Source, ...]:
 
 
 def dates_around(dates: Iterable[str], days: int) -> list[str]:
-    """Dates that are so near to these, and these; ISO-8601, as are the given ones."""
+    """Return these dates and those within so many days of them, in ISO-8601."""
     ordinals = {
         near
         for text in dates
@@ -122,7 +122,7 @@ def dates_around(dates: Iterable[str], days: int) -> list[str]:
 
 
 class Comparison:
-    """Compares what an attempt wrote with what stands in the tables.
+    """Compares the events that an attempt wrote with those in the tables.
 
     :param folder: of the attempt.
     """
@@ -134,9 +134,9 @@ class Comparison:
         self._folder = folder
 
     def standing(self, written: Iterable[str]) -> Compared:
-        """Look what there is that may hold what was written.
+        """List the files or versions of the tables that may hold the written events.
 
-        Equal answers mean that nothing has come.
+        Equal results of two calls mean that no other landing came in between.
 
         :param written: paths relative to the attempt's folder.
         """
@@ -151,7 +151,7 @@ class Comparison:
         }
 
     def duplicates(self, written: Mapping[str, int], standing: Compared) -> Found:
-        """Find events that were written and must not land; one Spark query for all tables.
+        """Find the written events that are duplicates; one Spark query for all tables.
 
         :param written: rows by path relative to the attempt's folder.
         """
@@ -173,7 +173,7 @@ class Comparison:
         return Found(ordinals=found, is_landed=bool(_of(rows, "", LANDED).num_rows))
 
     def _query(self, written: Iterable[str], standing: Compared) -> DataFrame:
-        """Identities of what was written, and what of them is known, of all tables together."""
+        """Run the comparison of all tables: identities of written events, and which have landed."""
         manifest = self._batch.manifest
         tables = [
             self._table(table, dates, standing)
@@ -220,7 +220,7 @@ class Comparison:
 
 
 def repetitions(rows: Iterable[tuple[int, str]], known: AbstractSet[str]) -> dict[int, str]:
-    """Those of the events that are known already, or come after one of the same identity.
+    """Select the events that have landed, or come after another event of the same identity.
 
     :param rows: ordinal and identity of each event that has one; an event with two comes twice.
     """
@@ -234,10 +234,7 @@ def repetitions(rows: Iterable[tuple[int, str]], known: AbstractSet[str]) -> dic
 
 
 def suspects(ours: pa.Table, known: AbstractSet[str]) -> Iterable[tuple[int, str]]:
-    """Ordinal and identity of the events whose identity is known or comes several times.
-
-    Of a million there are nearly always none.
-    """
+    """Select events whose identity has landed or occurs several times; there are usually none."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -1,10 +1,8 @@
-"""The form of a batch that may be published: the one that has landed.
+"""Fence between two forms of one batch: one form lands, and the other gives way.
 
-While none has, the one with the newest manifest.
-
-A batch gets a second manifest when its staging area is lost, or when a retry runs on a worker with
-another file system. A Spark job may still be at work on the first one, and wake up at any time. An
-attempt's folder is therefore named after the time of its manifest, and the rules are:
+A batch has two forms if it was staged twice: its staging area was lost, or a retry ran on a worker
+with another file system. A Spark job may still be at work on the first form, and continue at any
+time. An attempt's folder is therefore named after the time of its manifest, and the rules are:
 
 1. An attempt gives way for good to a form that has landed. It is no failure: its receipt says what
    has landed, so that the position moves to the end of that form. Replacing it instead could be
@@ -19,11 +17,11 @@ attempt's folder is therefore named after the time of its manifest, and the rule
 4. An attempt that fails, or gives way, and may have left files in the tables leaves the folder
    `left-overs` in its own one's place: the next attempt looks for them, too.
 
-So whatever an outdated attempt moves, it moves before rule 3 removes its folder, and then it is
-found; or it cannot move it any more; or it wrote its folder anew, and then rule 2 stops it. And it
-says that it has landed before its folder is removed, and then rule 1 stops the newer one before its
-first move; or never. This stands on renames that fail without their source: on stores that copy
-instead, a copy that is under way during all of this may still come to an end.
+An outdated attempt can move a file only before rule 3 removes its folder; the newer attempt then
+finds that file. Afterwards the move fails, or, if the outdated attempt wrote its folder again, rule
+2 stops it. Likewise it can record its landing only before its folder is removed, and rule 1 then
+stops the newer attempt before its first move. This relies on a rename failing if its source is
+gone. On stores that copy instead, a copy that has begun may still complete.
 """
 
 from __future__ import annotations
@@ -55,7 +53,7 @@ _ATTEMPT = re.compile(r"(?P<stamp>\d{8}T\d{12})-[0-9a-f]{32}")
 
 
 def stamp(created_at: str) -> str:
-    """A manifest's time as part of a name; names sort as times do.
+    """Format a manifest's time for a file name; names sort in the order of their times.
 
     :raises StagingError: it is no time.
     """
@@ -74,22 +72,22 @@ def staged_at(created_at: str) -> datetime:
 
 
 def new_attempt(created_at: str) -> str:
-    """A name for the folder of an attempt that no other attempt has."""
+    """Make a unique name for the folder of an attempt."""
     return f"{stamp(created_at)}-{uuid4().hex}"
 
 
 def older(attempts: Iterable[str], attempt: str) -> list[str]:
-    """Those attempts that are at an older form of the batch."""
+    """Select the attempts at an older form of the batch."""
     return [name for name in attempts if _stamp_of(name) < _stamp_of(attempt)]
 
 
 def newer(attempts: Iterable[str], attempt: str) -> list[str]:
-    """Those attempts that are at a newer form of the batch."""
+    """Select the attempts at a newer form of the batch."""
     return [name for name in attempts if _stamp_of(name) > _stamp_of(attempt)]
 
 
 def twins(attempts: Iterable[str], attempt: str) -> list[str]:
-    """Those attempts that are at the same form of the batch, this one too."""
+    """Select the attempts at the same form of the batch, this one included."""
     return [name for name in attempts if _stamp_of(name) == _stamp_of(attempt)]
 
 
@@ -104,7 +102,7 @@ class OtherFormLandedError(Exception):
 
 
 class Fence:
-    """Looks of one attempt before it changes anything.
+    """Checks of one attempt before each change that it makes.
 
     :param root: of the tables.
     """
@@ -120,7 +118,7 @@ class Fence:
         self._seen: tuple[object, LedgerView] = None, LedgerView()
 
     def check(self) -> None:
-        """Look around; to be done right before each effect.
+        """Check that this form may still land; called right before each effect.
 
         :raises OtherFormLandedError: another form of this batch has landed, older or newer.
         :raises NotLandedError: no form has landed, and a newer one is being landed.
@@ -134,7 +132,7 @@ class Fence:
             raise self._outdated(f"{self.attempts}/{under_way[0]}")
 
     def is_other_form(self, landed: LedgerRow) -> bool:
-        """Tell whether it was landed from another manifest than this attempt's."""
+        """Tell whether the ledger's row is of another manifest than this attempt's."""
         return landed.staged_at != self.staged_at
 
     def landed(self) -> LedgerRow | None:
@@ -149,7 +147,7 @@ class Fence:
         return self._seen[1]
 
     def attempts_there(self) -> list[str]:
-        """Names of the attempts whose folders are there, this one's too."""
+        """List the attempts whose folders exist, this one included."""
         return self._files.names(self.attempts)
 
     def _outdated(self, newer_one: str) -> NotLandedError:

@@ -1,4 +1,4 @@
-"""Landing a staged batch: decode, write beside the tables, compare, bring in, say so.
+"""Landing a staged batch: decode, write beside the tables, compare, publish, record.
 
 The order of effects, each of which may be the last one before a kill:
 1. everything is read and checked; 2. Spark writes into `_landing/<batch id>/<attempt>/`; 3. what
@@ -9,12 +9,12 @@ The order of effects, each of which may be the last one before a kill:
    landings go, the row of the ledger is written;
 6. the folders of this and of earlier attempts go; 7. the receipt is written.
 
-A twin may land the same batch at the same time. Both move the same files to the same names. The one
-that finishes first removes the other's folder, which then fails, sees that the batch landed while
-it was at work, and gives way. It removes only folders that were there before it wrote the ledger's
-row, so that a landing begun afterwards is left alone. A twin at another form of the batch is
-another matter: `fence`. Where another form has landed, nothing is changed, and the receipt says
-what has landed.
+Two attempts may land the same batch at the same time. Both move the same files to the same names.
+The attempt that finishes first removes the other's folder; the other then fails, sees that the
+batch has landed meanwhile, and gives way. Only folders that existed before the ledger's row was
+written are removed, so that an attempt that begins afterwards is not disturbed. Attempts at two
+forms of a batch follow the rules of `fence`: if another form has landed, nothing is changed, and
+the receipt is of the landed form.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ def land(
     *,
     finish: Callable[[Receipt, LandedBatch], Receipt] | None = None,
 ) -> Receipt:
-    """Land a batch, or land it again, exactly once either way.
+    """Land a batch; if it has landed before, its rows are replaced, so each event is there once.
 
     :param finish: called with the batch when its rows are in the tables, before the receipt is
-        written; returns what the receipt is to say.
-    :returns: what has landed. Where another form of the batch had landed before, or did so
-        meanwhile: that, with its counts and end.
+        written; returns the receipt's content.
+    :returns: the receipt of what has landed; if another form of the batch has landed, that form's
+        receipt.
     :raises StagingError: the batch is not whole, or what was written does not add up to it.
     :raises NotLandedError: too many events would go to quarantine, or a newer form of the batch is
         being landed. Nothing counts as landed.

@@ -1,8 +1,8 @@
 """Splits of a batch: consecutive staged files that one Spark task reads.
 
-A task, each file it writes and each date of these cost a tenth of a second, whatever they hold; and
-the fetch closes a file after seconds, so that little is lost with it. What a task reads follows
-from the manifest alone: landed files are named after it.
+The fetch closes a file after seconds, so that little is lost with it, and a batch has many small
+files. A task, each file it writes and each date of these cost a tenth of a second, whatever they
+hold. Splits follow from the manifest alone, because landed files are named after them.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Split:
 
 
 def splits_of(parts: Sequence[Part]) -> tuple[Split, ...]:
-    """Put a batch's staged files together, in their order, at most `MOST_SPLITS` times and one."""
+    """Group a batch's staged files, in order, into at most `MOST_SPLITS` + 1 splits."""
     # In one measure for both, and whole numbers: the result has to be the same wherever it is
     # worked out.
     weights = [max(part.events * SPLIT_BYTES, part.bytes * SPLIT_EVENTS) for part in parts]

@@ -49,7 +49,7 @@ _DAMAGED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedBatch:
-    """A batch whose files have been looked at.
+    """A staged batch whose files have been checked against its manifest.
 
     :param url: of its manifest.
     :param text: the manifest as it was read.
@@ -139,7 +139,7 @@ class StagedBatch:
         return selected(found, (*self._envelope(), *own, envelope.EVENT_DATE, envelope.SPLIT))
 
     def _read(self, spark: SparkSession, parts: Iterable[Part], wanted: set[str]) -> DataFrame:
-        """All rows of those of these files that have rows of these schemas."""
+        """Read those of the files that hold rows of these schemas."""
         paths = [
             f"{self.folder}/{part.path}" for part in parts if wanted.intersection(part.schemas)
         ]
@@ -164,7 +164,7 @@ class StagedBatch:
         )
 
     def _envelope(self) -> list[str]:
-        """Spell the columns that stand beside an event's own, in SQL."""
+        """Make the SQL of the envelope columns, which stand beside an event's own."""
         of_batch = {
             envelope.ORG_ID: statements.text(self.manifest.org_id),
             envelope.TOPIC: statements.text(self.manifest.topic),
@@ -195,7 +195,7 @@ def open_batch(
     on_type_change: OnTypeChange = "new_column",
     accelerated: bool = False,
 ) -> StagedBatch:
-    """Read a manifest and make sure that what it names is there, complete.
+    """Read a manifest and make sure that the files it names exist and are complete.
 
     :param recorded: the columns that tables have already (`plan_batch`, as are the others).
     :raises StagingError: something is missing or does not match; nothing has been written.
@@ -231,7 +231,7 @@ def open_batch(
 
 
 def ensure_unchanged(files: Files, batch: StagedBatch) -> None:
-    """Make sure that the batch is still staged as it was when it was looked at.
+    """Make sure that the batch is still staged as it was when `open_batch` checked it.
 
     :raises StagingError: it was removed, or staged anew.
     """
@@ -251,9 +251,9 @@ def ensure_unchanged(files: Files, batch: StagedBatch) -> None:
 
 
 def write_receipt_file(files: Files, batch: StagedBatch, receipt: Receipt) -> None:
-    """Say that the batch has landed.
+    """Write the receipt that proves that the batch has landed.
 
-    A batch that has been swept meanwhile gets none; only a landed one is swept.
+    A batch that has been swept meanwhile gets no receipt; only a landed batch is swept.
 
     :raises StagingError: the batch has been staged anew; what landed is its earlier form.
     """
@@ -286,9 +286,9 @@ def _check_files(files: Files, folder: str, parts: Iterable[Part]) -> None:
 def _schemas(
     files: Files, folder: str, schema_ids: Iterable[str]
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Schemas by id, and the reasons of those that the service does not have.
+    """Read the schemas by id, and the reasons for those that the service does not have.
 
-    A schema counts if both files are there.
+    If both files of an id exist, the schema counts and not the reason.
     """
     schemas: dict[str, str] = {}
     unknown: dict[str, str] = {}

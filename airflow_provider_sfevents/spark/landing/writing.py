@@ -1,7 +1,7 @@
 """Files that an attempt writes into its own folder before anything is published.
 
-What was written is counted by split, the staged files that one task reads. Where rows are lacking,
-and only there, the split is read once more, for the quarantine.
+Written rows are counted by split (the staged files that one task reads). Only a split with too few
+rows is read once more, for the quarantine.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class AttemptWriter:
         self.schemas: dict[str, StructType] = {}
 
     def first_reason(self) -> str:
-        """Why the first event of the quarantine that was written does not decode."""
+        """Return the reason of the first event in the quarantine that was written."""
         found = (
             self._spark.read.parquet(f"{self._folder}/{file_moves.QUARANTINE}/*")
             .orderBy(envelope.ORDINAL)
@@ -89,7 +89,7 @@ class AttemptWriter:
 
     @property
     def left_out(self) -> frozenset[int]:
-        """Ordinals of the events that were written at first and are not any more."""
+        """Ordinals of the duplicates, which were written first and then left out."""
         return self._left_out
 
     def times(self, table: str) -> tuple[datetime | None, datetime | None]:
@@ -100,7 +100,7 @@ class AttemptWriter:
         return _instant(min(found)), _instant(max(found))
 
     def rows(self) -> dict[str, int]:
-        """By table, those without rows left out."""
+        """Number of rows by table; tables without rows are left out."""
         counts = {table: sum(paths.values()) for table, paths in self._written.items()}
         return {table: rows for table, rows in counts.items() if rows}
 
@@ -111,7 +111,7 @@ class AttemptWriter:
             self._write_quarantine()
 
     def leave_out(self, found: Mapping[str, AbstractSet[int]]) -> None:
-        """Write anew the tables that hold these events, without them.
+        """Rewrite the tables that hold these events without them.
 
         :param found: ordinals by table.
         """
@@ -124,10 +124,10 @@ class AttemptWriter:
             self._write_quarantine()
 
     def _write_types(self, kinds: Iterable[EventType]) -> None:
-        """Write all of some event types, side by side.
+        """Write all events of some types, in parallel.
 
-        Rows of one schema come as they are staged; those of several come schema by schema, and are
-        sorted.
+        Events of one schema are written in staged order. Events of several schemas are read schema
+        by schema, and therefore sorted.
         """
         in_order: list[EventType] = []
         sorted_anew: list[EventType] = []
@@ -139,7 +139,7 @@ class AttemptWriter:
         side_by_side(partial(self._write_type, in_order=False), sorted_anew)
 
     def _keep_open(self, files: int) -> None:
-        """Let a task write so many dates side by side; rows of further ones are sorted by Spark."""
+        """Let a task write so many dates at once; Spark sorts the rows if there are more dates."""
         self._spark.conf.set("spark.sql.maxConcurrentOutputFileWriters", str(files))
 
     def _write_type(self, kind: EventType, *, in_order: bool) -> None:
@@ -160,7 +160,7 @@ class AttemptWriter:
         return self._batch.undecodable(self._spark, splits, left_out=self._left_out)
 
     def _write(self, table: str, rows: DataFrame, *, in_order: bool) -> None:
-        """Write rows beside those that are there of the table.
+        """Add rows to the files that were written for the table.
 
         One split is one task, so that each of its dates becomes one file, in the batch's order.
 
@@ -211,7 +211,7 @@ class AttemptWriter:
         return counts
 
     def _splits_lacking(self) -> list[int]:
-        """Splits, by their place in the batch, of which not every event has been decoded."""
+        """Indexes of the splits in which an event was not decoded."""
         splits = self._batch.splits
         decoded = dict.fromkeys(range(len(splits)), 0)
         for path, rows in self.written.items():
@@ -224,11 +224,11 @@ def _instant(microseconds: int) -> datetime:
 
 
 def reading_session(spark: SparkSession) -> SparkSession:
-    """Make a session for decoding a batch: its result follows from the batch alone.
+    """Make a session for decoding a batch, in which one task reads one split.
 
-    One task reads all files of one split, each of which is a reading of its own
-    (`StagedBatch.rows`): no file is torn apart, no file costs extra to be opened, and no number of
-    tasks is aimed at.
+    Each split is read separately (`StagedBatch.rows`). These settings keep Spark from dividing
+    files, from adding costs for opening them, and from aiming at a number of tasks, so that the
+    result follows from the batch alone.
     """
     session = spark.newSession()
     settings = {

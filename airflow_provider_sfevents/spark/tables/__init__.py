@@ -1,6 +1,6 @@
-"""The formats a batch can land in: Parquet, Delta, Iceberg.
+"""Tables in the formats that a batch can land in: Parquet, Delta, Iceberg.
 
-One face (`interface.Tables`), chosen in `opening`.
+All implement `interface.Tables`; `opening` chooses.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The columns of a table as Spark finds them, in our own words.
-
-For tables that nothing is recorded of (`found`).
-"""
+"""Columns of an event table that has no record of its columns, derived from Spark's schema."""
 
 from __future__ import annotations
 
@@ -45,7 +42,7 @@ def found_in(tables: Tables, event_type: str) -> Recorded:
 
 
 def field_type(kind: DataType) -> FieldType | None:
-    """Find the type of a column; None: no landing makes it, so it is a user's and stays null."""
+    """Find the field type of a column; None for a user's own column, which stays null."""
     from pyspark.sql.types import ArrayType, DecimalType, MapType, StructType
 
     if isinstance(kind, DecimalType):

@@ -1,6 +1,7 @@
 """Maven coordinates of the jars of the table formats, for messages, documentation and tests.
 
-They are of the line of the Spark that is locked, 4.1, for which all formats have builds.
+They are for Spark 4.1, the version that this package is tested with; all formats have builds for
+it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Delta: by path, or by name in a catalog that Delta's own stands in for.
+"""Delta tables: by path, or by name in a catalog of Delta's class.
 
-A MERGE that adds rows has read the dates it adds them to, so that one of two at once fails
-(`ConcurrentAppendException`). Delta's `txnAppId` and `txnVersion` are not used: a transaction of a
-version that is not above the last one is left out without a word.
+A MERGE that adds rows has read the dates it adds them to, so that of two concurrent MERGEs one
+fails (`ConcurrentAppendException`). Delta's `txnAppId` and `txnVersion` are not used, because a
+transaction whose version is not above the last one is skipped silently.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ PARTITIONS = {naming.EVENT_DATE: "event_date", naming.NOT_PARTITIONED: ""}
 
 
 def from_the_start(configured: Mapping[str, str]) -> dict[str, str]:
-    """Settings that Spark has to be started with: it takes extensions only then.
+    """Settings that Spark has to be started with, because extensions cannot be added later.
 
     :param configured: by the user; other extensions stay, and so does another catalog in the place
         of Spark's own.
@@ -126,14 +126,14 @@ class DeltaByPath:
         return [name for name in tables if self.exists(name)]
 
     def version(self, table: str) -> str:
-        """The last commit's number, which a listing tells without a Spark job."""
+        """Number of the last commit, read from a listing without a Spark job."""
         names = self._files.names(f"{self.label(table)}/_delta_log")
         commits = (name.removesuffix(".json") for name in names if name.endswith(".json"))
         last = max((int(name) for name in commits if name.isdecimal()), default=None)
         return "" if last is None else str(last)
 
     def check_table(self, table: str) -> None:
-        """Delta's own isolation, the weaker of its two, finds what a merge has to know."""
+        """Accept any table: even Delta's weaker isolation is enough for a MERGE."""
 
 
 def version(spark: SparkSession, identifier: str) -> str:

@@ -1,23 +1,23 @@
-"""Moves of a batch's files from the folder they were written in to the tables.
+"""Moves of a batch's files from the attempt's folder to the tables.
 
-The plan is pure; `publish` acts on it.
+The plan is made by pure functions; `publish` carries it out.
 
 A landed file is named after its batch and the staged files its rows come from (`splits`), never
 after how Spark divides the work: `<root>/<event type>/event_date=2026-11-01/<batch
 id>-00003.parquet`. Two landings of a batch therefore replace each other's files one by one,
-whichever comes first. What an earlier landing left under a name that this one does not have goes
-after the moves: until then the batch is there at least in its old form. So do its rows in files of
-other writers (`tables.parquet.foreign_files`).
+whichever comes first. Files of an earlier landing with other names are removed after the moves, so
+that until then the batch is complete at least in its old form. The same holds for its rows in files
+of other writers (`tables.parquet.foreign_files`).
 
-Two landings of one manifest put an event in files of one name, so that a reader never finds it in
-two. An event may be in two for a moment where it changes its file: from quarantine to a table, or
-when a form of the batch that never landed had left files behind (`fence`), from which another
-form's differ. Until those are removed the batch is not in the ledger, or not in this form.
+Two landings of one manifest put an event into files of the same name, so that a reader never finds
+it twice. An event may be in two files for a moment if it moves from quarantine to a table, or if a
+form of the batch that never landed has left other files (`fence`). Until those are removed the
+batch is not in the ledger, or not in this form.
 
-The ledger's file of the batch says that all of this is done (`tables.parquet.file_ledger`). It is
-written into the attempt's folder before the first move, and in the end only renamed: an attempt
-whose folder another one has cleared away can no longer say that it has landed. Folders that begin
-with an underscore are no event tables.
+The batch's file in the ledger is the proof that all of this is done (`tables.parquet.file_ledger`).
+It is written into the attempt's folder before the first move, and renamed after the last one, so
+that an attempt whose folder was removed by another cannot record its landing any more. Folders that
+begin with an underscore are no event tables.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replacement:
-    """A file of another writer, without the rows of this batch that it holds.
+    """A new file for another writer's file, without the rows of this batch.
 
     :param path: relative to the table root.
     :param source: the new file, relative to the attempt's folder; empty: no row is left.
@@ -68,7 +68,7 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """A file that says that a batch has landed.
+    """The ledger file that proves that a batch has landed.
 
     :param target: relative to the table root.
     """
@@ -97,7 +97,7 @@ def file_name(batch_id: str, split: int) -> str:
 
 
 def split_of(written: str) -> int:
-    """Number of the split that the rows of a written file are of."""
+    """Number of the split that a written file's rows come from."""
     return int(_parsed(written)["split"])
 
 
@@ -123,7 +123,7 @@ def names_of(batch_id: str) -> re.Pattern[str]:
 
 
 def plan_moves(written: Iterable[str], batch_id: str) -> tuple[Move, ...]:
-    """Plan the place of each written file.
+    """Plan the move of each written file to its path in the tables.
 
     :param written: paths below the attempt's folder:
         `<table>/event_date=<date>/staged_split=<n>/<any name>.parquet`.
@@ -145,7 +145,7 @@ def plan_moves(written: Iterable[str], batch_id: str) -> tuple[Move, ...]:
 
 
 def left_overs(standing: Iterable[str], moves: Iterable[Move], batch_id: str) -> tuple[str, ...]:
-    """Files of this batch, in whatever table and date, that this landing does not have.
+    """Find files of this batch, in any table and date, that this landing did not write.
 
     :param standing: every file below the table root, relative to it.
     """
@@ -170,9 +170,9 @@ def publish(
     mark: Mark,
     fence: Callable[[], None],
 ) -> None:
-    """Move, then remove left-overs, then say so.
+    """Move the files, remove left-overs, then move the ledger's file.
 
-    May be killed anywhere: the next landing of the batch makes it whole.
+    After a kill at any step, the next landing of the batch completes it.
 
     :param standing: lists the tables' files; asked after the moves.
     :param replacements: files of other writers that hold rows of the batch.

@@ -1,8 +1,8 @@
-"""Iceberg: by path, in a hadoop catalog above the root, or by name in any catalog.
+"""Iceberg tables: by path, in a hadoop catalog above the root, or by name in any catalog.
 
-A MERGE at serializable isolation has read what its condition says, so that one of two at once
-fails; two appends would both succeed. The isolation is a property of the table, and tables are made
-with it; a table with another isolation is refused.
+A MERGE at serializable isolation has read the rows of its condition, so that of two concurrent
+MERGEs one fails; two appends would both succeed. Tables are made with this isolation as a property;
+a table with another isolation is refused.
 """
 
 from __future__ import annotations

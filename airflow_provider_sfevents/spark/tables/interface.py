@@ -73,11 +73,11 @@ class Dialect(Protocol):
     def exists(self, table: str) -> bool: ...
 
     def names(self) -> list[str]:
-        """Tables of this format that are there."""
+        """Names of the existing tables of this format."""
         ...
 
     def version(self, table: str) -> str:
-        """Text that changes with each commit, for `VERSION AS OF`; empty: there was never a row."""
+        """Version for `VERSION AS OF`; each commit changes it, and it is empty before the first."""
         ...
 
     def check_table(self, table: str) -> None:
@@ -94,11 +94,11 @@ class Ledger(Protocol):
     label: str
 
     def version(self) -> object:
-        """Equal if nothing has changed; without a Spark job where the format allows that."""
+        """Text that changes with each commit; read without a Spark job if possible."""
         ...
 
     def view(self, batch_id: str) -> LedgerView:
-        """Read what concerns a batch."""
+        """Read the rows that concern a batch."""
         ...
 
     def claim(self, row: LedgerRow) -> None:
@@ -114,7 +114,7 @@ class Ledger(Protocol):
 
 
 class Tables(Protocol):
-    """Tables of one format in one place, one for each event type and one for quarantine.
+    """Tables of one format below one root or namespace: one per event type, one for quarantine.
 
     `root` is the URL of the folder for what is no table: attempts, columns' types. `spark` is the
     session in which the tables are read; it skips no file.
@@ -137,26 +137,26 @@ class Tables(Protocol):
         ...
 
     def standing(self, table: str, dates: Iterable[str], batch_id: str) -> Standing:
-        """List what there is on these dates that is not of this batch."""
+        """List the files or versions on these dates that may hold rows of other batches."""
         ...
 
     def known(
         self, table: str, standing: Standing, dates: Iterable[str], columns: str
     ) -> DataFrame:
-        """Rows of what is standing.
+        """Read the rows of the listed files or versions (`standing`).
 
         :param columns: wanted, as DDL; those that the table does not have are null.
         """
         ...
 
     def files(self, written: Iterable[str], batch_id: str) -> tuple[str, ...]:
-        """Files that readers find, relative to the root; none where only the format knows."""
+        """Files that readers find, relative to the root; empty if only the format knows them."""
         ...
 
     def publish(self, attempt: Attempt) -> None:
-        """Bring everything in, replacing what is there of the batch, and write the ledger's row.
+        """Publish the attempt: replace the batch's rows in the tables, and write the ledger's row.
 
-        Killed anywhere, the next one makes it whole.
+        After a kill at any step, the next landing of the batch completes it.
 
         :raises StagingError: the tables do not hold the batch afterwards. :raises
             merged_ledger.OtherFormError: another form has landed or claimed the batch meanwhile.
@@ -164,7 +164,7 @@ class Tables(Protocol):
         ...
 
     def ensure_holds(self, landed: LedgerRow) -> None:
-        """Make sure that the tables hold what the ledger says.
+        """Make sure that the tables hold the rows that the ledger says.
 
         :raises NotLandedError: they do not; they were changed.
         """

@@ -2,10 +2,10 @@
 
 Values; no I/O, no Spark.
 
-A batch has landed when its row is there: the row is written after the last event table's commit.
-Landing a batch again replaces its row. The schemas that no earlier batch had stand in the row of
-the batch that brought them. A schema id stands for the fields' names and their types in Avro; a
-date that becomes an instant changes no id, so two schemas are one only if their texts are equal.
+A batch has landed if it has a row, which is written after the last event table's commit. Landing a
+batch again replaces its row. Schemas that no earlier batch had are stored in the row of the batch
+that brought them. A schema id depends on the fields' names and Avro types only: it stays the same
+if a date becomes an instant. Two schemas are therefore equal only if their texts are.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ class LedgerRow:
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> LedgerRow:
-        """Read what `to_values` made, as Arrow gives it back."""
+        """Make a row of the values of `to_values`, as Arrow returns them."""
         return cls(
             batch_id=values["batch_id"],
             org_id=values["org_id"],
@@ -236,7 +236,7 @@ class LedgerView:
 
 
 def claim_id(batch_id: str) -> str:
-    """The id under which a claim of a batch stands in the ledger.
+    """The id of the ledger's row that holds a claim of a batch.
 
     No event has it as its `batch_id`.
     """
@@ -268,7 +268,7 @@ def view_of(found: Iterable[Mapping[str, Any]], batch_id: str) -> LedgerView:
 def new_schemas(
     plan: SchemaPlan, org_id: str, known: Collection[SchemaKey]
 ) -> tuple[SeenSchema, ...]:
-    """Schemas of a batch that no other batch had, those of quarantined events too, by id.
+    """Schemas by id that no other batch had, including those of quarantined events.
 
     :param known: keys of the schemas that other batches brought.
     """

@@ -1,6 +1,6 @@
-"""Tables by name in a catalog: Delta's and Iceberg's.
+"""Delta and Iceberg tables by name in a catalog.
 
-Iceberg's by path, too, which have a catalog of their own.
+Iceberg tables by path are included, because they are in a hadoop catalog of their own.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Named:
         self._spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {self._name}")
 
     def location(self) -> str:
-        """The namespace's folder; empty where the catalog gives none."""
+        """The namespace's folder; empty if the catalog names none."""
         rows = self._spark.sql(f"DESCRIBE NAMESPACE EXTENDED {self._name}").collect()
         said = {str(row[0]): str(row[1]) for row in rows}
         location = said.get("Location", "").rstrip("/")
@@ -87,7 +87,7 @@ class Named:
         return f"{self._name}.{quoted(table)}"
 
     def name_in_catalog(self, table: str) -> str:
-        """A table's name as procedures of its catalog take it."""
+        """A table's name in the form that its catalog's procedures take."""
         return f"{self._path}.{quoted(table)}"
 
     def target_size(self, table: str, name: str, usual: int) -> int:
@@ -122,7 +122,7 @@ class Named:
         return self.using == naming.ICEBERG
 
     def _is_ours(self, table: str) -> bool:
-        """Tell whether it is a table of this format: a catalog may hold several."""
+        """Tell whether a table is of this format, since a catalog may hold several formats."""
         rows = self._spark.sql(f"DESCRIBE TABLE EXTENDED {self.identifier(table)}").collect()
         said = {str(row[0]): str(row[1]) for row in rows}
         return said.get("Provider", "").lower() == self.using

@@ -3,8 +3,8 @@
 No I/O, no Spark; used when a DAG is parsed, too.
 
 `table` is a URL (the tables are folders below it) or the name of a namespace in a catalog (the
-tables are in it). The rule: what holds a `/` is a URL. What holds none is a name for Delta and
-Iceberg; Parquet tables are in no catalog, so for them it is a folder.
+tables are in it). A text with a `/` is a URL. A text without one is a name for Delta and Iceberg;
+for Parquet it is a folder, because Parquet tables are in no catalog.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ Place = Folder | Namespace
 
 
 def place_of(table: str, table_format: str) -> Place:
-    """Tell a URL from a name.
+    """Parse `table` as a folder's URL or as a namespace's name.
 
     :raises ConfigurationError: it is neither, or not what this format can have.
     """
@@ -82,7 +82,7 @@ def place_of(table: str, table_format: str) -> Place:
 
 
 def check_tables(table: str, table_format: str, partition_by: str) -> None:
-    """:raises ConfigurationError: for what cannot work, whatever Spark it is."""
+    """:raises ConfigurationError: the values cannot work with any Spark."""
     if table_format not in FORMATS:
         raise ConfigurationError(
             f"table_format={table_format!r} is not known; give {_either(FORMATS)}."
@@ -96,12 +96,12 @@ def check_tables(table: str, table_format: str, partition_by: str) -> None:
 
 
 def looks_named(table: str) -> bool:
-    """Tell whether a text can hardly be meant as a folder."""
+    """Tell whether a text looks like a name in a catalog rather than a folder."""
     return "." in table and bool(_NAME.fullmatch(table))
 
 
 def commits_safely(root: str, table_format: str) -> bool:
-    """Tell whether two landings see each other: renames fail if another commit came first."""
+    """Tell whether commits are atomic: a rename fails if another commit came first."""
     return table_format == PARQUET or renames_in_one_step(root)
 
 

@@ -40,7 +40,7 @@ def open_tables(
     landing_folder: str = "",
     reading: bool = False,
 ) -> Tables:
-    """Make ready what a batch is to land in; nothing but a namespace is made.
+    """Open the tables that a batch lands in; nothing but a missing namespace is made.
 
     :param table: root URL, or a namespace's name.
     :param options: of tables that are made.

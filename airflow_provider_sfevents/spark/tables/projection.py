@@ -1,7 +1,7 @@
-"""Columns as SQL: in a wanted form, whatever a table has by their names.
+"""Columns as SQL, cast to the wanted type or null if the table has no such column.
 
-A statement costs a handful of calls to Java, however many columns it names; each column that is put
-together from Python's objects costs several.
+A SQL statement costs a few calls to Java for any number of columns; a column that is built from
+Python objects costs several calls by itself.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def parsed(columns: str) -> StructType:
 
 
 def view_of(rows: DataFrame) -> str:
-    """Give rows a name of their own that statements of their session can use."""
+    """Register rows as a temporary view with a unique name for SQL statements."""
     name = f"sfevents_{uuid4().hex}"
     rows.createOrReplaceTempView(name)
     return name
@@ -45,7 +45,7 @@ def selected(rows: DataFrame, columns: Iterable[str]) -> DataFrame:
 
 
 def taken(there: StructField | None, wanted: StructField) -> str:
-    """Spell a column in the form in which it is wanted; null where the table has not got it so."""
+    """Make the SQL of a column in the wanted type; null if the table lacks it in that type."""
     from pyspark.sql.types import StructType
 
     name = quoted(wanted.name)

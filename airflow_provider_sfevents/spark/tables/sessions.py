@@ -39,13 +39,13 @@ FEW_ROWS = 20_000
 
 
 def own_session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
-    """Make a session for landing: it has the catalogs of the given one, and these settings."""
+    """Make a session for landing, with the given session's catalogs and these settings."""
     quick = {"spark.sql.files.openCostInBytes": "65536"}  # with many small files
     return _made(spark, CATALOGS, {**SETTLED, **quick, **settings})
 
 
 def reading_session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
-    """Make a session for a user's own reading: the settings of the given one, and these."""
+    """Make a session for a user's own reading, with the given session's settings and these."""
     return _made(spark, "spark.sql.", settings)
 
 
@@ -89,7 +89,7 @@ def settings_of(session: SparkSession) -> dict[str, str]:
 
 
 def settle(session: SparkSession, settings: Mapping[str, str]) -> None:
-    """Set what results depend on, and read it back: a cluster may fix a setting, or ignore it.
+    """Set these values and read them back, because a cluster may fix or ignore a setting.
 
     :raises ConfigurationError: a setting has another value afterwards.
     """
@@ -130,6 +130,6 @@ def require_class(spark: SparkSession, name: str, table_format: str, coordinates
 
 
 def extended(extensions: str, wanted: str) -> str:
-    """Spark's extensions with one more, unless it is among them."""
+    """Add an extension to Spark's extensions unless it is among them."""
     names = [name.strip() for name in extensions.split(",") if name.strip()]
     return ",".join(names if wanted in names else [*names, wanted])

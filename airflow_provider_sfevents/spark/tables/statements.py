@@ -1,13 +1,12 @@
-"""The SQL with which a batch gets into Delta and Iceberg tables, and how a table's columns grow.
+"""SQL that lands a batch in Delta and Iceberg tables, and adds columns to them.
 
 Plain text from plain values.
 
-A landing is a MERGE, the first one too: two appends at once would both succeed, while a merge says
-what it has read, so that the second of two merges fails and is tried again. It compares no more
-than it has to: the rows of this batch, on the dates where it has or had some, so that other files
-are not even opened. Rows that the batch no longer has are in the source, marked `gone`. (`WHEN NOT
-MATCHED BY SOURCE` says the same in fewer words, but Spark then reads, and for Iceberg rewrites, the
-whole table.)
+Each landing is a MERGE, also the first one: two concurrent appends would both succeed, but of two
+MERGEs the second fails, because the first changed what it had read, and is retried. The MERGE
+compares only the rows of this batch, on the dates where it has or had rows, so that other files are
+not opened. Rows that the batch no longer has are in the source, marked `gone`. (`WHEN NOT MATCHED
+BY SOURCE` would be shorter, but Spark then reads, and for Iceberg rewrites, the whole table.)
 """
 
 from __future__ import annotations
@@ -52,9 +51,9 @@ def merge(
 def insert(
     target: str, source: str, columns: Sequence[str], batch_id: str, dates: Collection[str]
 ) -> str:
-    """Add the source's rows of a batch that has none in the table.
+    """Add the rows of a batch that has none in the table.
 
-    Rows that are there all the same stay, and are not added.
+    If the table has some of them already, these are not added again.
     """
     names = [quoted(name) for name in columns]
     return (
@@ -70,12 +69,12 @@ def delete(target: str, batch_id: str, dates: Collection[str]) -> str:
 
 
 def pinned(target: str, version: str) -> str:
-    """Read one version of a table, whatever is committed meanwhile."""
+    """Make the SQL that reads one version of a table, so that later commits have no effect."""
     return f"SELECT * FROM {target} VERSION AS OF {version}"  # noqa: S608 - as above
 
 
 def of_batch(batch_id: str, dates: Collection[str], prefix: str = "") -> str:
-    """Rows of a batch, with dates to know files by that hold none."""
+    """Condition for the rows of a batch; its dates let the format skip files."""
     return f"{prefix}{envelope.BATCH_ID} = {text(batch_id)} AND {on_dates(dates, prefix)}"
 
 
@@ -105,7 +104,7 @@ def create(
 
 
 def add_columns(target: str, had: StructType, wanted: StructType) -> str:
-    """Add the columns that a table lacks, in one statement; empty where it lacks nothing.
+    """Make one statement that adds the columns that a table lacks; empty if it lacks none.
 
     :raises ConfigurationError: a column is there with another type.
     """
@@ -116,7 +115,7 @@ def add_columns(target: str, had: StructType, wanted: StructType) -> str:
 
 
 def ddl(kind: DataType) -> str:
-    """As Spark's DDL spells a type, names quoted."""
+    """Format a type as Spark's DDL, with quoted names."""
     from pyspark.sql.types import ArrayType, MapType, StructType
 
     if isinstance(kind, StructType):
@@ -137,7 +136,7 @@ def text(value: str) -> str:
 def _lacking(
     target: str, had: DataType, wanted: DataType, path: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], DataType]]:
-    """Paths and types of what to add: columns, and members wherever they are."""
+    """Find the paths and types of columns, and of members at any depth, that are missing."""
     from pyspark.sql.types import ArrayType, MapType, StructType
 
     if isinstance(had, StructType) and isinstance(wanted, StructType):

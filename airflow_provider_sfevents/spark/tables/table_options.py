@@ -2,7 +2,7 @@
 
 No I/O, no Spark; checked when a DAG is parsed, too.
 
-1. Options count when a table is made. A table that is there keeps its own.
+1. Options apply when a table is made. An existing table keeps its own.
 2. `cluster_by` names envelope columns, because each table below a root has those.
 3. Event tables keep Delta's reader version 1: `deltalake`, and DuckDB through it, read no deletion
    vectors. Properties that raise it, and those that landing relies on, are refused.
@@ -141,7 +141,7 @@ def state_options(table_format: str, row_changes: RowChanges) -> TableOptions:
 
 
 def cluster_by_of(given: Any) -> tuple[str, ...] | None:
-    """Normalise what a DAG's author gave; a text is one entry.
+    """Normalise the argument `cluster_by`; a single text is one entry.
 
     :raises ConfigurationError: it is no list of texts.
     """

@@ -1,9 +1,9 @@
 """Types of a table's files, beside it: `_types/<event type>/<n>.json`, the highest number counts.
 
-They are kept for every format, since no table tells all of it (`recorded`). A number is taken by
-making its file, which only one of two landings can: the other one plans its batch anew, so that a
-column never gets two types. They are taken last of all, right before the first row goes into a
-table: a batch that does not land leaves nothing.
+They are kept for every format, since no format stores all of it (`recorded`). A landing takes a
+number by creating its file exclusively. Of two landings that take the same number, the second one
+plans its batch again, so that a column never gets two types. The record is written right before the
+first row goes into a table, so that a batch that does not land leaves no record.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class ColumnsMovedError(Exception):
 
 
 class TypeRecords:
-    """Types of columns, as they were recorded when they were first asked for.
+    """Recorded types of columns, each table's as it was when first read.
 
     :param root: of the tables.
     :param unrecorded: the columns of a table that nothing is recorded of, by the event type's name.
@@ -43,7 +43,7 @@ class TypeRecords:
         self._numbers: dict[str, int] = {}
 
     def __call__(self, event_type: str) -> Recorded:
-        """:raises StagingError: what is there is no record of columns."""
+        """:raises StagingError: the file is no record of columns."""
         number = self._numbers[event_type] = self._latest(event_type)
         if not number:
             return self._unrecorded(event_type)
@@ -53,7 +53,7 @@ class TypeRecords:
     def keep(self, evolutions: Mapping[str, Evolution]) -> None:
         """Record the columns that tables are about to have.
 
-        :raises ColumnsMovedError: what was read before is not the last word any more.
+        :raises ColumnsMovedError: another landing has written a newer record since the read.
         """
         for event_type, evolution in sorted(evolutions.items()):
             number = self._numbers[event_type]

@@ -1,6 +1,6 @@
-"""Full records from the org into the tables.
+"""Apply an entity snapshot: replace records, answer resync entries, apply kept events.
 
-Resync entries answered, kept events applied, new tables filled. The rules are `changes.resolve`.
+The rules are in `changes.snapshot_rules`.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def apply_snapshot(
     decimals: Mapping[str, str] | None = None,
     lacking: Iterable[str] = (),
 ) -> dict[str, int]:
-    """Make records equal what was read of the org; seeding a new table is the same.
+    """Make records equal to those read from the org; this also fills a new table.
 
     :param entity: API name of the object.
     :param records: full records, fields by their API names as REST or Bulk give them; values may
@@ -128,7 +128,7 @@ def apply_snapshot_rows(
     *,
     whole: bool,
 ) -> dict[str, int]:
-    """Resolve from records as the table has them.
+    """Apply a snapshot whose records have the table's columns already.
 
     :param rows: `record_id`, once each, and `read_values`, a struct of the table's columns.
     :raises ConfigurationError: the read cannot be used; nothing has been changed.
@@ -188,7 +188,7 @@ def read_rows(
     lacking: Iterable[str],
     filled: Collection[str] = (),
 ) -> DataFrame:
-    """Make rows of records as the org gives them.
+    """Convert records as REST or the Bulk API return them to rows of the table.
 
     :param lacking: as of `filling`, as is `filled`.
     :raises ConfigurationError: fields are missing, or values are of another kind than their
@@ -222,7 +222,7 @@ def read_rows(
 
 
 def _check_values(entity: str, records: DataFrame, casts: Iterable[tuple[str, str, str]]) -> None:
-    """Look for what would become null because it does not fit."""
+    """Refuse values that do not fit their columns and would become null."""
     is_bad = f"length(coalesce({quoted(ID)}, '')) <> 18"
     bad_id = f"any_value(CASE WHEN {is_bad} THEN coalesce({quoted(ID)}, 'null') END, true)"
     checks = [("Id", bad_id)] + [
@@ -282,7 +282,7 @@ def _evolution(
 
 
 def _kept_for_all(run: ApplyRun, entity: str) -> list[Change]:
-    """Changes of a whole prefix that were kept for the entity."""
+    """Read the updates of whole prefixes that were kept for the entity."""
     rows = run.state.set_aside(tables.KEPT).where(
         f"entity_name = {text(entity)} AND record_id = '{WHOLE_ENTITY}'"
     )

@@ -27,7 +27,7 @@ _PERSON = frozenset({"salutation", "firstname", "middlename", "lastname", "suffi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filling:
-    """Way from the fields of an entity snapshot to columns.
+    """Mapping from the fields of an entity snapshot to columns of the table.
 
     :param columns: SQL for each column of the table that comes from a field.
     :param casts: what is cast, as (field, text of it in SQL, the same cast in SQL with null for
@@ -47,7 +47,7 @@ def filling(
     lacking: Collection[str] = (),
     filled: Collection[str] = (),
 ) -> Filling:
-    """Decide what fills the columns of a table.
+    """Decide the field or member that fills each column of a table.
 
     :param given: fields of the read by folded name, each with its members' names by folded name;
         none for a plain field. SQL names.
@@ -101,7 +101,7 @@ class _Filling:
         self.used: set[str] = set()
 
     def leave(self, column: Column) -> None:
-        """Null: the field's values are in another column."""
+        """Leave a column null, because the field's values are in another one."""
         self.columns[column.name] = f"cast(null AS {column.type.sql()})"
 
     def fill(self, column: Column) -> None:
@@ -116,9 +116,9 @@ class _Filling:
             self.columns[column.name] = null
 
     def _struct(self, column: Column) -> str:
-        """A compound, from its members wherever they are.
+        """Make the SQL of a compound from its members, nested or fields of their own.
 
-        Text where it is text and has no member. Empty: nothing is there.
+        A plain text without members stays text. The SQL is empty if the read has neither.
         """
         own = dict(self._members(column))
         if not own:
@@ -184,7 +184,7 @@ class _Filling:
 
 
 def _outside(field: str, member: str) -> tuple[str, ...]:
-    """Names that a compound's member has as a field of its own."""
+    """Possible names of a compound's member as a field of its own."""
     if field.endswith("__c"):
         return (f"{field.removesuffix('c')}{member}__s",)
     if member.casefold() in _PERSON:

@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 def apply_snapshot_files(spark: SparkSession, options: SnapshotOptions) -> dict[str, int]:
-    """Resolve an entity from files.
+    """Apply the entity snapshot in some files.
 
     :raises ConfigurationError: the read cannot be used; nothing has been changed.
     """
@@ -49,9 +49,9 @@ def apply_snapshot_files(spark: SparkSession, options: SnapshotOptions) -> dict[
 
 
 def read_records(spark: SparkSession, url: str, records_format: str) -> DataFrame:
-    """Full records as they lie in files.
+    """Read full records from files.
 
-    Text stays text, so that nothing is taken for what it is not.
+    All values stay text, so that Spark guesses no types.
     """
     match records_format:
         case "csv":

@@ -37,7 +37,7 @@ class ConflictsError(StagingError):
 
 
 def retry_conflicts(act: Callable[[], T], gave_up: str) -> T:
-    """Commit, and try again where another writer's commit came first.
+    """Commit, and retry if another writer's commit came first.
 
     :param act: reads what the commit depends on anew each time.
     :param gave_up: message of the error: what happened, what stays, what to do.
@@ -56,7 +56,7 @@ def retry_conflicts(act: Callable[[], T], gave_up: str) -> T:
 
 
 def is_conflict(error: BaseException) -> bool:
-    """Tell whether a commit failed because another one came first: it can be tried again."""
+    """Tell whether a commit failed because another came first, so that it can be retried."""
     return bool(_CONFLICT.search(java_text(error)))
 
 

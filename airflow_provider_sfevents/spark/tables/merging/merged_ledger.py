@@ -1,14 +1,13 @@
 """The ledger of Delta and Iceberg tables: the table `_batches` in their format.
 
-1. The row that says that a batch has landed is written by one MERGE, which fails if the ledger has
-   the batch in another form. A MERGE has read what it depends on: of two at once the second meets a
-   conflict, and looks again.
+1. A batch's row is written by one MERGE, which fails if the ledger has the batch in another form.
+   Of two concurrent MERGEs the second meets a conflict, reads the ledger again, and then fails too.
 2. An attempt that has removed the folders of attempts at older forms *claims* the batch before it
-   changes a table: a row with the id `ledger.claim_id` and the time of its manifest. An older
-   attempt that is about to say that it has landed said so before the claim, which then fails; or it
-   meets a conflict with the claim, looks again, and fails.
-3. The claim goes with the MERGE that writes the row. A claim of an attempt that is lost is taken
-   over by the next one, of whatever form.
+   changes a table: a row with the id `ledger.claim_id` and the time of its manifest. If an older
+   attempt writes its row before the claim, the claim fails. If it writes later, it meets a conflict
+   with the claim, reads the ledger again, and fails.
+3. The MERGE that writes the batch's row removes the claim. The claim of an attempt that died is
+   taken over by the next attempt, of any form.
 """
 
 from __future__ import annotations
@@ -58,11 +57,11 @@ class MergedLedger:
         self._is_ready = False
 
     def version(self) -> object:
-        """Equal if nothing has changed; empty if there is no ledger yet."""
+        """Text that is equal as long as nothing has changed; empty if there is no ledger yet."""
         return self._dialect.version(ledger.TABLE) if self._exists() else ""
 
     def view(self, batch_id: str) -> LedgerView:
-        """Read what concerns a batch, in one query."""
+        """Read the rows that concern a batch, in one query."""
         if not self._exists():
             return ledger.LedgerView()
         ids = f"{text(batch_id)}, {text(ledger.claim_id(batch_id))}"
@@ -109,16 +108,16 @@ class MergedLedger:
         retry_conflicts(partial(self._merge, source, clauses), gave_up)
 
     def add(self, row: LedgerRow) -> bool:
-        """Say that a batch has landed for the first time.
+        """Add the row of a batch that has landed for the first time.
 
-        False where the ledger has the batch already, or a claim of it.
+        Return False if the ledger has the batch already, or a claim of it.
         """
         self.make()
         told = self._merge([row.to_values()], f"WHEN NOT MATCHED THEN INSERT {_inserted()}")
         return bool(told.get("num_inserted_rows"))
 
     def write(self, row: LedgerRow) -> None:
-        """Say that a batch has landed.
+        """Write the row of a batch that has landed.
 
         :raises OtherFormError: another form has landed, or has claimed the batch.
         """
@@ -146,7 +145,7 @@ class MergedLedger:
         }
 
     def _merge(self, source: list[dict[str, Any]], clauses: str) -> Mapping[str, int]:
-        """Merge rows of one batch; of one row alone, a claim of the batch matches it, too.
+        """Merge rows of one batch; a single row also replaces a claim of the batch.
 
         :returns: numbers of rows, where the format tells.
         """

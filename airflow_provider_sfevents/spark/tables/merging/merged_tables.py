@@ -1,12 +1,12 @@
-"""Tables of Delta and Iceberg: a batch gets into a table by one MERGE, which is one commit.
+"""Tables of Delta and Iceberg: a batch lands in a table by one MERGE, which is one commit.
 
 Everything is written as Parquet into the attempt's folder first, counted and compared there, as for
-Parquet tables; each table's MERGE then reads its rows from that folder. That is what fences
-attempts at other forms of the batch (`fence`): to take the folder away makes a MERGE fail that has
-not read it yet. One that has read it, and commits after another landing of the batch did, meets a
-conflict, since it has said what it has read, and looks again. What neither stops (an older form,
-about to commit rows to a table in which the newer form has none) is looked for after the last
-commit, and by its own landing too.
+Parquet tables; each table's MERGE then reads its rows from that folder. This folder fences attempts
+at other forms of the batch (`fence`): a MERGE that has not read it yet fails once the folder is
+removed. A MERGE that has read it, and commits after another landing of the batch, meets a conflict,
+and the attempt checks again. One case is stopped by neither: an older form commits rows to a table
+in which the newer form has none. Such rows are searched for after the last commit, by both
+landings.
 
 Several tables are several commits. The ledger's row comes after all of them (`merged_ledger`), and
 only when each table holds as many rows of the batch as it should. Where no commit gets lost (Delta
@@ -68,9 +68,9 @@ class MergedTables:
         return self._rows(table).schema if self._dialect.exists(table) else None
 
     def standing(self, table: str, dates: Iterable[str], batch_id: str) -> Standing:  # noqa: ARG002
-        """The table's version, whatever the dates.
+        """The table's version, for any dates.
 
-        Nothing where no landing made the table, which is refused before it gets a row.
+        Empty for a table that no landing made, since such a table is refused before it gets a row.
         """
         if not self._dialect.exists(table) or not self._is_ours(table):
             return {}
@@ -89,7 +89,7 @@ class MergedTables:
     def of_batch(
         self, table: str, batch_id: str, dates: Collection[str], columns: str
     ) -> DataFrame:
-        """Read the rows that a table has of a batch, of one version however often they are read.
+        """Read a batch's rows in one version of a table; repeated reads return the same rows.
 
         :param dates: ISO-8601, those of the batch's rows in this table.
         :param columns: wanted, as DDL; those that the table does not have are null.
@@ -209,7 +209,7 @@ class MergedTables:
         return set(_NEEDED).issubset(self._rows(table).columns)
 
     def _bring_in(self, table: str, dates: Collection[str], attempt: Attempt) -> bool:
-        """Commit a table's rows; true where the commit told that it has written all of them."""
+        """Commit a table's rows; True if the format reports that all of them were written."""
         tells = attempt.is_new and self._dialect.tells_rows
         if tells and self._again(partial(self._add, table, dates, attempt)):
             return True
@@ -219,7 +219,7 @@ class MergedTables:
     def _add(self, table: str, dates: Collection[str], attempt: Attempt) -> bool:
         """Add the rows of a batch that lands for the first time.
 
-        False where the table held rows of it all the same.
+        Return False if the table unexpectedly had rows of it.
         """
         rows = self._source(table, attempt)
         batch_id = attempt.landed.batch_id
@@ -252,7 +252,7 @@ class MergedTables:
         return selected(rows, map(quoted, schema.names))
 
     def _commit(self, table: str, statement: str, attempt: Attempt) -> Mapping[str, int]:
-        """Run a MERGE; the rows that it has written, where the format tells."""
+        """Run a MERGE, and return the number of rows written if the format reports it."""
         began = time.monotonic()
         attempt.fence()
         told = self.spark.sql(statement).first()
@@ -276,7 +276,7 @@ class MergedTables:
     def _gone(
         self, table: str, rows: DataFrame, batch_id: str, dates: Collection[str]
     ) -> list[int]:
-        """Ordinals of rows that the table has of the batch, and the batch has no more."""
+        """Ordinals of the batch's rows in the table that this landing does not have."""
         old = self._rows(table).where(statements.of_batch(batch_id, dates)).select(envelope.ORDINAL)
         found = old.join(rows.select(envelope.ORDINAL), on=envelope.ORDINAL, how="left_anti")
         ordinals: list[int] = found.toArrow().column(envelope.ORDINAL).to_pylist()
@@ -294,7 +294,7 @@ class MergedTables:
             self.spark.sql(statements.delete(self._dialect.identifier(table), batch_id, dates))
 
     def _check(self, attempt: Attempt, tables: Iterable[str]) -> None:
-        """Count the batch's rows of tables whose commits do not tell."""
+        """Count the batch's rows in tables whose commits do not report the number."""
         expected = {table: _rows_of(table, attempt) for table in tables}
         within = {table: _dates_within(table, attempt) for table in expected}
         if wrong := self._differences(attempt.landed.batch_id, expected, within):
@@ -311,7 +311,7 @@ class MergedTables:
         expected: Mapping[str, int],
         dates: Mapping[str, Collection[str] | None],
     ) -> str:
-        """Describe a wrong number of rows of a batch; empty where all is right.
+        """Describe a wrong number of rows of a batch; empty if the numbers are right.
 
         :param dates: by table, on which they are counted; None: on all.
         """

@@ -4,15 +4,15 @@ A landing knows the rows of its batch by the names of their files. Where another
 them to a file of its own, landing the batch again would put each event in the table twice. So:
 
 1. A batch that lands for the first time has no rows yet: nothing is looked at.
-2. Landing again looks at the folders that the batch has or had files in. If all its files are there
-   as the landing before made them, and no other writer's file is, nothing is scanned.
-3. Otherwise that folder is scanned by `batch_id`. A file with rows of the batch is written anew
-   without them, and takes the old one's place after the batch's own files have moved.
+2. Landing again looks at the folders that the batch has or had files in. If all its files are as
+   the previous landing made them, and there is no other writer's file, nothing is scanned.
+3. Otherwise that folder is scanned by `batch_id`. A file with rows of the batch is rewritten
+   without them, and replaces the old file after the batch's own files have moved.
 4. The landing is refused, before anything changes, where that would lose rows of other batches: the
    store cannot replace a file in one step, or such rows stand in a file with a name of this batch.
 
 There is no lock over a table. A writer that rewrites a folder while a batch lands again in it may
-not be noticed; a file that changes between 3 and its replacement is.
+go unnoticed, but a file that changes between step 3 and its replacement is noticed.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def folders_in_doubt(
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """Numbers of a file: rows in all, and rows of the batch."""
+    """Row counts of a file: all rows, and rows of the batch."""
 
     rows: int
     own: int
@@ -90,7 +90,7 @@ class ForeignFiles:
         self._can_replace = can_replace
 
     def replacements(self, attempt: Attempt) -> tuple[file_moves.Replacement, ...]:
-        """Write files that hold rows of the attempt's batch anew without them, beside the tables.
+        """Write a copy of each file that holds rows of the attempt's batch, without these rows.
 
         :raises NotLandedError: such a file cannot be replaced; nothing has been changed.
         """
@@ -112,12 +112,12 @@ class ForeignFiles:
         return tuple(made)
 
     def _names(self, folder: str) -> list[str]:
-        """Names of a folder's files, without hidden ones, which no reader reads either."""
+        """Names of a folder's files without hidden ones, which readers ignore as well."""
         names = self._files.names(self._url(folder))
         return [name for name in names if not name.startswith(("_", "."))]
 
     def _row_counts(self, paths: Iterable[str]) -> dict[str, int | None]:
-        """Rows by file; without those of files that are damaged, which the landing replaces."""
+        """Count rows by file; damaged files are left out, because the landing replaces them."""
         urls = {self._url(path): path for path in paths}
         counts: dict[str, int | None] = {}
         try:
@@ -129,7 +129,7 @@ class ForeignFiles:
         return {urls[url]: number for url, number in counts.items()}
 
     def _found(self, folder: str, batch_id: str) -> Iterator[tuple[str, _Found]]:
-        """Files of others that hold rows of the batch."""
+        """Find other writers' files that hold rows of the batch."""
         from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 
         own_name = file_moves.names_of(batch_id)
@@ -153,7 +153,7 @@ class ForeignFiles:
                 yield path, _Found(row["rows"], row["own"])
 
     def _written_anew(self, path: str, found: _Found, batch_id: str, folder: str) -> str:
-        """Write the rows of other batches into a file; its name, empty where there are none."""
+        """Write the rows of other batches into a file; return its name, empty without rows."""
         take_out = f"Take the rows of {envelope.BATCH_ID} = '{batch_id}' out of it"
         if not self._can_replace:
             why = (
@@ -199,7 +199,7 @@ def _name(path: str) -> str:
 
 
 def _spark_errors() -> tuple[type[Exception], ...]:
-    """Errors of Spark about files, which come as they are."""
+    """Exception types that Spark raises for files that it cannot read."""
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 

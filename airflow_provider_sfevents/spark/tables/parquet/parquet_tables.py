@@ -66,7 +66,7 @@ class ParquetTables:
         return None  # a damaged file is named when its rows are compared
 
     def standing(self, table: str, dates: Iterable[str], batch_id: str) -> Standing:
-        """Names of the files of other batches, by folder."""
+        """List the files of other batches, by folder."""
         folders = [f"{self.label(table)}/{envelope.EVENT_DATE}={date}" for date in dates]
         found = {folder: self._files.names(folder) for folder in folders}
         own = file_moves.names_of(batch_id)
@@ -109,7 +109,7 @@ class ParquetTables:
         self.ledger.tidy(attempt.landed)
 
     def ensure_holds(self, landed: LedgerRow) -> None:
-        """The ledger says which files there are; a file that is missing was removed on purpose."""
+        """Do nothing: a file that the ledger names and that is missing was removed on purpose."""
 
     def read(self, table: str) -> DataFrame:
         if not self._has_files(table):
@@ -119,5 +119,5 @@ class ParquetTables:
         return self.spark.read.option("mergeSchema", "true").parquet(self.label(table))
 
     def _has_files(self, table: str) -> bool:
-        """An emptied folder is no table: nothing says which columns it has."""
+        """Tell whether a folder holds a table; an empty folder has no columns and is none."""
         return any(path.endswith(".parquet") for path in self._files.walk(self.label(table)))
