@@ -72,14 +72,14 @@ def write_batches(rows: pa.Table, folder: Path, batches: int) -> None:
         into = folder / f"{envelope.EVENT_DATE}={day}"
         if number % A_DAY == 0:
             into.mkdir(parents=True)
-        sequence = number + 2
+        batch_number = number + 2
         at = datetime.combine(day, datetime.min.time(), UTC) + timedelta(
             minutes=5 * (number % A_DAY)
         )
-        batch_id = f"{EPOCH}-{sequence}"
+        batch_id = f"{EPOCH}-{batch_number}"
         replaced: dict[str, list[Any]] = {
             envelope.BATCH_ID: [batch_id] * EVENTS,
-            envelope.BATCH_NUMBER: [sequence] * EVENTS,
+            envelope.BATCH_NUMBER: [batch_number] * EVENTS,
             envelope.EVENT_ID: [f"{batch_id}-{n}" for n in range(EVENTS)],
             envelope.EVENT_TIME: [at + timedelta(seconds=n) for n in range(EVENTS)],
             envelope.RECEIVED_AT: [at + timedelta(seconds=30)] * EVENTS,
@@ -109,17 +109,19 @@ def commit_in_bulk(tables: Tables, written: Path, staging: Staging) -> None:
     )
 
 
-def orders(staging: Staging, sequence: int) -> list[tuple[str, bytes]]:
+def orders(staging: Staging, batch_number: int) -> list[tuple[str, bytes]]:
     """Events of yesterday, which is a closed date."""
     day = (datetime.now(UTC).date() - _DAY - _FIRST_DAY).days
-    return [staging.order(EVENTS * sequence + n, day=day) for n in range(EVENTS)]
+    return [staging.order(EVENTS * batch_number + n, day=day) for n in range(EVENTS)]
 
 
 def land_last(tables: Tables, staging: Staging, batches: int) -> float:
     """Land batches one by one; median of their seconds."""
     took = []
-    for sequence in range(batches + 2, batches + 2 + LANDED):
-        manifest = staging.write(orders(staging, sequence), batch_number=sequence, epoch=EPOCH)
+    for batch_number in range(batches + 2, batches + 2 + LANDED):
+        manifest = staging.write(
+            orders(staging, batch_number), batch_number=batch_number, epoch=EPOCH
+        )
         took.append(seconds(lambda url=manifest: tables.land(url)))  # type: ignore[misc]
     return statistics.median(took)
 

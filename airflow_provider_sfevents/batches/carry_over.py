@@ -59,9 +59,9 @@ def _note_dropped(batch: BatchFolder, manifest: Manifest, events: int) -> None:
 
     That count replaces the manifest's, so it includes the manifest's number.
     """
-    said = manifest.extra_deliveries.get(extra_deliveries.UNASKED, 0)
-    beside = batch.read_extra_deliveries().get(extra_deliveries.UNASKED, 0)
-    batch.count_extra_deliveries({extra_deliveries.UNASKED: said - beside + events})
+    said = manifest.extra_deliveries.get(extra_deliveries.BEYOND_BOUND, 0)
+    beside = batch.read_extra_deliveries().get(extra_deliveries.BEYOND_BOUND, 0)
+    batch.count_extra_deliveries({extra_deliveries.BEYOND_BOUND: said - beside + events})
 
 
 async def _keep_in(folder: BatchFolder, start: str, beyond: tuple[Delivery, ...], run: Run) -> bool:

@@ -65,7 +65,7 @@ class Ended:
 
     :param ended_by: name of a bound, `stopped`, `lost` or `error`.
     :param latest_replay_id: of the last event or keepalive, hex; empty when nothing came.
-    :param unasked: number of events beyond the batch that memory had no room for.
+    :param beyond_bound: number of events beyond the batch that memory had no room for.
     :param beyond: events beyond the batch.
     """
 
@@ -73,7 +73,7 @@ class Ended:
     latest_replay_id: str = ""
     last_event_at: str = ""
     error: str = ""
-    unasked: int = 0
+    beyond_bound: int = 0
     beyond: tuple[Delivery, ...] = ()
 
 
@@ -372,7 +372,7 @@ class BatchFetch:
                 extra_deliveries.of_attempts(folder.attempts_before(self._lease), parts),
                 repeated,
                 {
-                    extra_deliveries.UNASKED: ended.unasked,
+                    extra_deliveries.BEYOND_BOUND: ended.beyond_bound,
                     extra_deliveries.STAGED_ELSEWHERE: self._elsewhere,
                 },
             ),
@@ -394,6 +394,6 @@ def _ended(result: FetchResult) -> Ended:
         latest_replay_id=result.latest_replay_id.hex(),
         last_event_at=result.last_event_at.isoformat() if result.last_event_at else "",
         error=str(result.error) if result.error else "",
-        unasked=result.unasked,
+        beyond_bound=result.beyond_bound,
         beyond=result.beyond,
     )

@@ -39,7 +39,7 @@ def is_due(ended_by: str, newest: Receipt | None) -> bool:
         complete.
     :param newest: receipt of the batch that the position is at.
     """
-    return ended_by == _SILENCE and newest is not None and newest.held > 0
+    return ended_by == _SILENCE and newest is not None and newest.open_events > 0
 
 
 def require_flushed(manifest: Manifest, receipt: Receipt | None, where: str) -> None:
@@ -48,7 +48,7 @@ def require_flushed(manifest: Manifest, receipt: Receipt | None, where: str) -> 
     :raises NotLandedError: the receipt still counts events that are held back; the next empty fetch
         tries again.
     """
-    if receipt is None or receipt.held:
+    if receipt is None or receipt.open_events:
         raise NotLandedError(
             f"The Spark job ended, but the receipt at {where} does not say that the open "
             f"transaction of batch {manifest.batch_id} has been applied. Nothing is lost; run the "

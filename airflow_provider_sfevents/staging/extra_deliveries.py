@@ -27,13 +27,13 @@ AFTER_END = "after_end"
 IN_MEMORY = "in_memory"
 """Received by an attempt that was killed, or could not write, before they were in a closed file."""
 
-SET_ASIDE = "set_aside"
+OUTSIDE_BATCH = "outside_batch"
 """In closed files outside the batch: a file was damaged, or another attempt received the same."""
 
-UNASKED = "unasked"
+BEYOND_BOUND = "beyond_bound"
 """Delivered beyond the batch and not kept for the next one; left out, and delivered again."""
 
-HEARD_TWICE = "heard_twice"
+OVERLAPPING_WAIT = "overlapping_wait"
 """Delivered to a wait after another task took the batch over and got them too; a lower bound."""
 
 STAGED_ELSEWHERE = "staged_elsewhere"
@@ -62,10 +62,12 @@ def of_attempts(attempts: Iterable[AttemptDeliveries], batch: Collection[Part]) 
     :param batch: the files that make up the batch.
     """
     paths = {part.path for part in batch}
-    found = {IN_MEMORY: 0, SET_ASIDE: 0}
+    found = {IN_MEMORY: 0, OUTSIDE_BATCH: 0}
     for attempt in attempts:
         found[IN_MEMORY] += max(0, attempt.received - attempt.events)
-        found[SET_ASIDE] += sum(part.events for part in attempt.closed if part.path not in paths)
+        found[OUTSIDE_BATCH] += sum(
+            part.events for part in attempt.closed if part.path not in paths
+        )
     return found
 
 

@@ -179,8 +179,8 @@ class Receipt:
         the manifest's, another form of the batch, fetched on a machine with another staging area,
         landed first, and that form counts.
     :param applied: by `spark/apply.py`: events by their outcome in the current-state tables:
-        `applied`, `kept`, `held`, `repeated`, `unapplied`, `marked_records`, `marked_entities`.
-        None: the batch was landed, and not applied.
+        `applied`, `kept`, `open_events`, `repeated`, `unapplied`, `resync_records`,
+        `resync_entities`. None: the batch was landed, and not applied.
     :param drift: changes of the tables' columns: a new table or column, a field that changed its
         kind (`spark.drift.Drift.to_dict`).
     """
@@ -198,9 +198,9 @@ class Receipt:
     drift: list[dict[str, Any]] = field(default_factory=list)
 
     @property
-    def held(self) -> int:
+    def open_events(self) -> int:
         """Number of events that wait for the rest of their transaction."""
-        return (self.applied or {}).get("held", 0)
+        return (self.applied or {}).get("open_events", 0)
 
     def to_json(self) -> str:
         return json.dumps({"version": VERSION, **asdict(self)}, indent=1)

@@ -131,7 +131,7 @@ class _Wait:
         self._timer: asyncio.TimerHandle | None = None
         self._is_quiet = True
         self._received = 0
-        self._in_vain = 0
+        self._overlap = 0
         self._source: EventSource | None = None
         self._writer: PartWriter | None = None
         self._unstaged = unstaged
@@ -220,7 +220,7 @@ class _Wait:
             self._is_quiet, self._resume_after = False, ""
             await self._begin(delivery)
         if self._batch.elsewhere is not None:
-            self._in_vain += len(delivery)
+            self._overlap += len(delivery)
             return
         self._received += len(delivery)
         if self._writer is not None and not self._unstaged:
@@ -317,7 +317,7 @@ class _Wait:
         finally:
             self._batch.takes_no_lease = True
             await self._batch.release()
-        await asyncio.to_thread(self._batch.note_heard_twice, self._in_vain)
+        await asyncio.to_thread(self._batch.note_overlapping_wait, self._overlap)
 
     def _not_staged(self, error: StagingError, *, pinned_here: bool = False) -> None:
         if pinned_here:

@@ -158,12 +158,12 @@ class WaitedBatch:
         self.next_batch = NextBatch.after(position, self.next_batch.managed)
         return position.start
 
-    def note_heard_twice(self, events: int) -> None:
+    def note_overlapping_wait(self, events: int) -> None:
         """Count events that this wait received and that another process stages. Blocks."""
         if not events or leases.holder_of(self.folder.folder) is None:
             return  # nothing of the batch is here; it was swept, or is in another staging area
         try:
-            self.folder.count_extra_deliveries({extra_deliveries.HEARD_TWICE: events})
+            self.folder.count_extra_deliveries({extra_deliveries.OVERLAPPING_WAIT: events})
         except StagingError as error:
             log.warning(
                 "Could not count %s as delivered twice: %s", counted(events, "event"), error

@@ -207,7 +207,7 @@ def of_the_org(here: Deployment, entity: str) -> dict[str, dict[str, Any]]:
 def of_the_table(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Each row without what is ours, times as text."""
     ours = {"record_id", "is_deleted", "committed_at", "read_at"}
-    ours |= {"applied_generation", "applied_sequence", "applied_ordinal"}
+    ours |= {"applied_generation", "applied_batch_number", "applied_ordinal"}
     return {
         row["record_id"]: {name: _text(value) for name, value in row.items() if name not in ours}
         for row in rows
@@ -255,7 +255,7 @@ def test_the_gap_marks_its_record_and_no_other(story: Story) -> None:
     wanted = of_the_org(story.here, "Account")
     wanted.pop(mark["record_id"])
     assert followed == wanted
-    assert story.results["changed"]["applied"]["marked_records"] == 1
+    assert story.results["changed"]["applied"]["resync_records"] == 1
 
 
 def test_upkeep_changes_no_row(story: Story) -> None:

@@ -116,7 +116,7 @@ class Delivery:
     exact: bool = True
     cursor: int = 0
     epoch: int = 1
-    sequence: int = 0
+    batch_number: int = 0
     heard: int = 0
     told: int = -1
     end: str = "earliest"
@@ -164,12 +164,13 @@ class Delivery:
             and id(self.org.bus[before]) in self.doubt.met
         ):
             events = [*events, self.org.bus[before]]
-        self.sequence += 1
+        self.batch_number += 1
         self.cursor = min(self.cursor + size, len(self.org.bus))
         batch = self._batch(silent=silent)
         stands = len({one.epoch for one, _, _ in self.past} | {batch.epoch})
         changes = [
-            wire.change(one, EventOrder(stands, self.sequence, at)) for at, one in enumerate(events)
+            wire.change(one, EventOrder(stands, self.batch_number, at))
+            for at, one in enumerate(events)
         ]
         layout = wire.layout_of(self.org.bus[: self.cursor])
         if move.dies is not None:
@@ -196,7 +197,7 @@ class Delivery:
             # At least one event must follow: without one, missed events cannot be noticed.
             self.cursor = max(min(self.cursor + forward, len(self.org.bus) - 1), self.began)
             self.start = f"anew-{self.epoch}"
-            self.epoch, self.sequence = self.epoch + 1, 0
+            self.epoch, self.batch_number = self.epoch + 1, 0
 
     def resolve(self, move: Move) -> None:
         """Take a snapshot of the org, now or later, and apply it; a job that dies is run again."""
@@ -301,9 +302,9 @@ class Delivery:
         return ChangeBatch(
             source=SOURCE,
             epoch=f"epoch{self.epoch}",
-            sequence=self.sequence,
+            batch_number=self.batch_number,
             start=self.start,
-            end=f"place-{self.epoch}-{self.sequence}",
+            end=f"place-{self.epoch}-{self.batch_number}",
             ended_by="idle_seconds" if silent else "max_events",
             opened_at=_staged(self.org.bus, self.cursor),
             losses=self.losses,

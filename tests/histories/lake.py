@@ -93,7 +93,7 @@ class Lake:
         """
         progress = self.progress
         admission = admit(progress, batch)
-        if admission.kind == "again":
+        if admission.kind == "rerun":
             return True
         check_first_batch(progress, batch, self.new_entities)
         ready = sort(self.open_events, arrived, self.seen, batch.ended_by)
@@ -127,7 +127,7 @@ class Lake:
         aside: list[Callable[[], object]] = [partial(self._keep_wide, plan.entities)]
         for role in ("kept", "unapplied", "tombstones"):
             aside += own.pop(role)
-        place = (admission.generation, batch.sequence)
+        place = (admission.generation, batch.batch_number)
         aside.append(partial(self._hold, ready.held, progress, place))
         own["set_aside"] = aside
         own["resync"].insert(0, partial(self._enter_wide, plan.entities))
@@ -298,5 +298,5 @@ def _is_open(change: Change, progress: Progress | None) -> bool:
     """Tell whether an event belongs to the open transaction."""
     if progress is None or progress.open_from is None:
         return False
-    last = (progress.generation, progress.sequence)
+    last = (progress.generation, progress.batch_number)
     return progress.open_from <= change.order and change.order[:2] <= last

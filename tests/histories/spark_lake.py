@@ -89,11 +89,11 @@ class SparkLake(Lake):
                 begun(self.tables, deletions=self.deletions, new_entities=self.new_entities) as run,
             ):
                 admission = admit(progress_of(run.progress), batch)
-                if admission.kind == "again":
+                if admission.kind == "rerun":
                     return True
                 rows = local_rows(self.tables.spark, event_rows(arrived).to_pylist(), EVENTS_SQL)
                 # By turns in the driver and in executors: both must give the same result.
-                few = 10_000 if batch.sequence % 2 else -1
+                few = 10_000 if batch.batch_number % 2 else -1
                 folder = f"{run.folder}/arrived"
                 events = Arrived(self.tables, [lambda _: rows], len(arrived), folder, few, few)
                 self.counts.update(apply_events(run, batch, admission, events, layouts))

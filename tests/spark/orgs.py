@@ -161,16 +161,16 @@ class CurrentState:
     table_format: str
     staging: Staging
     options: dict[str, Any] = field(default_factory=lambda: {"new_entities": "empty"})
-    sequence: int = 0
+    batch_number: int = 0
     end: str = "earliest"
 
     def stage(self, *events: tuple[str, bytes], ended_by: str = "idle_seconds", **more: Any) -> str:
         """Stage the next batch, and return the URL of its manifest."""
-        self.sequence += 1
+        self.batch_number += 1
         said = {
-            "batch_number": self.sequence,
+            "batch_number": self.batch_number,
             "start": self.end,
-            "end": f"{self.sequence:020x}",
+            "end": f"{self.batch_number:020x}",
             "ended_by": ended_by,
             "topic": "/data/ChangeEvents",
             **more,

@@ -65,11 +65,11 @@ def test_records_come_change_and_go(state: CurrentState, staging: Staging) -> No
         "Name": acme,
         "Extra__c": 4.5,
         "is_deleted": False,
-        "applied_sequence": 2,
+        "applied_batch_number": 2,
         "applied_ordinal": 1,
     }
     assert state.rows("Account", *expected) == [expected]
-    assert (counts["applied"], counts["held"], counts["repeated"]) == (3, 0, 0)
+    assert (counts["applied"], counts["open_events"], counts["repeated"]) == (3, 0, 0)
     assert [row["record_id"] for row in state.rows("tombstones")] == [B]
     before = [state.rows(table) for table in ("Account", "seen", "applied_through")]
     assert state.apply(first)["applied"] == 0
@@ -165,7 +165,10 @@ def test_killed_after_any_commit_it_comes_to_the_same_end(
     assert [row["record_id"] for row in state.rows("kept")] == [C]
     assert [row["record_id"] for row in state.rows("tombstones")] == [B]
     assert (
-        len(state.rows("unapplied")) == len(state.rows("open_transaction")) == counts["held"] == 1
+        len(state.rows("unapplied"))
+        == len(state.rows("open_transaction"))
+        == counts["open_events"]
+        == 1
     )
     spans = state.rows("Account_history", "record_id", "Industry", "valid_from", "valid_to")
     begins = [(row["record_id"][14], row["Industry"], row["valid_from"].second) for row in spans]
@@ -183,11 +186,11 @@ def test_silence_releases_what_was_held(one_state: CurrentState, staging: Stagin
     )
     with pytest.raises(PositionConflictError, match="has not been applied yet"):
         state.apply(first, flush=True)
-    assert state.apply(first)["held"] == 1
+    assert state.apply(first)["open_events"] == 1
     assert state.rows("Account") == []
 
-    assert state.apply(first, flush=True)["held"] == 0
-    assert state.apply(first, flush=True)["held"] == 0
+    assert state.apply(first, flush=True)["open_events"] == 0
+    assert state.apply(first, flush=True)["open_events"] == 0
 
     assert state.rows("Account", "Industry") == [{"Industry": "Mining"}]
     second = state.stage(event(staging, 2, "UPDATE", A, key="t", Industry="Shipping"))
@@ -209,7 +212,7 @@ def test_what_cannot_be_decoded_marks_its_record_or_its_entity(
     )
 
     assert state.rows("Account", "Industry") == [{"Industry": "Mining"}]
-    assert (counts["marked_records"], counts["marked_entities"]) == (1, 1)
+    assert (counts["resync_records"], counts["resync_entities"]) == (1, 1)
     assert state.rows("resync", "entity_name", "record_id", "resync_reasons") == [
         {"entity_name": "Account", "record_id": A, "resync_reasons": ["undecodable"]},
         {"entity_name": "Contact", "record_id": "*", "resync_reasons": ["undecodable"]},

@@ -92,7 +92,7 @@ def test_a_history_with_a_death_a_gap_and_a_wildcard_ends_as_the_org(
 
     delivered(history, moves, lake)
 
-    assert lake.counts["held"]
+    assert lake.counts["open_events"]
     assert lake.counts["kept"]
 
 

@@ -94,7 +94,7 @@ def test_a_change_that_is_delivered_again_changes_nothing(
 
     counts = state.apply(batch)
 
-    assert (counts["applied"], counts["repeated"], counts["marked_entities"]) == (1, 2, 0)
+    assert (counts["applied"], counts["repeated"], counts["resync_entities"]) == (1, 2, 0)
     assert industries(state) == {A: "Tourism"}
     assert len(log.events("AccountChangeEvent")) == 3
 

@@ -58,13 +58,13 @@ def test_records_their_history_and_what_was_held_are_in_a_catalog(
 
     counts = applied(log, records, first)
 
-    assert (counts["applied"], counts["held"]) == (2, 2)
+    assert (counts["applied"], counts["open_events"]) == (2, 2)
     assert records.rows("Account", "record_id", "Industry") == [(A, "Mining"), (B, "Farming")]
     assert spans(records) == [(A, "Mining", 1, None), (B, "Farming", 2, None)]
 
     counts = applied(log, records, first, "--flush")
 
-    assert (counts["applied"], counts["held"]) == (2, 0)
+    assert (counts["applied"], counts["open_events"]) == (2, 0)
     assert records.rows("Account", "record_id", "Industry") == [(A, "Shipping")]
     aside = records.rows("set_aside", "event_role", "record_id")
     assert [one for one in aside if one[0] == TOMBSTONES] == [(TOMBSTONES, B)]

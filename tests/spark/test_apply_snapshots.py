@@ -60,7 +60,7 @@ def test_tables_are_seeded_by_bulk_and_by_rest(
     counts = resolved(state, "Account", bulk, LATER, "--report", str(report))
 
     assert json.loads(report.read_text()) == counts
-    assert (counts["replaced"], counts["marked_entities"]) == (2, 0)
+    assert (counts["replaced"], counts["resync_entities"]) == (2, 0)
     assert state.rows(
         "Account", "record_id", "Name", "Industry", "BillingAddress", "Employees"
     ) == [

@@ -55,7 +55,7 @@ class Records:
         batch = ChangeBatch(
             source=SOURCE,
             epoch="e",
-            sequence=number,
+            batch_number=number,
             start=before,
             end=f"{number:04x}",
             ended_by="max_events",

@@ -27,7 +27,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
 
-EXPECTED = [(sequence, day) for sequence in (1, 2) for day in range(2)]
+EXPECTED = [(batch_number, day) for batch_number in (1, 2) for day in range(2)]
 
 
 def configure(spark: Any, catalog: str, kind: str, uri: str, **more: str) -> None:

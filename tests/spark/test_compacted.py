@@ -33,7 +33,7 @@ pytestmark = [
 
 DATE = "Order__e/event_date=2026-11-01"
 COMPACTED = f"{DATE}/compacted 0.parquet"
-ALL = [(f"0f3c-{sequence}", number) for sequence in (1, 2, 3) for number in range(2)]
+ALL = [(f"0f3c-{batch_number}", number) for batch_number in (1, 2, 3) for number in range(2)]
 
 
 class Killed(BaseException):
@@ -47,8 +47,10 @@ def land_in(spark: Any, lake: Lake, manifest: str, step: OnStep = no_step) -> Re
 def batches(staging: Staging) -> list[str]:
     """Manifests of three batches of two events of one date."""
     return [
-        staging.write([staging.order(2 * sequence + n) for n in range(2)], batch_number=sequence)
-        for sequence in (1, 2, 3)
+        staging.write(
+            [staging.order(2 * batch_number + n) for n in range(2)], batch_number=batch_number
+        )
+        for batch_number in (1, 2, 3)
     ]
 
 
@@ -94,7 +96,7 @@ def test_a_batch_that_lands_again_is_there_once(spark: Any, staging: Staging, la
         land_in(spark, lake, manifest)
     assert rows(lake) == ALL
     assert [path for path in lake.files() if path.startswith(DATE)] == [
-        f"{DATE}/0f3c-{sequence}-00000.parquet" for sequence in (1, 2, 3)
+        f"{DATE}/0f3c-{batch_number}-00000.parquet" for batch_number in (1, 2, 3)
     ]
 
 

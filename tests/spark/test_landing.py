@@ -276,8 +276,8 @@ def test_every_schema_is_kept_once(spark: Any, staging: Staging, lake: Lake) -> 
     import duckdb
 
     newer = staging.event("order2", CreatedDate=0, CreatedById="005A", Number__c="new", Size__c=7)
-    for sequence, events in ((1, [staging.order(0)]), (2, [staging.order(1), newer])):
-        manifest = staging.write(events, batch_number=sequence)
+    for batch_number, events in ((1, [staging.order(0)]), (2, [staging.order(1), newer])):
+        manifest = staging.write(events, batch_number=batch_number)
         land_in(spark, lake, manifest)
         land_in(spark, lake, manifest)
 

@@ -205,8 +205,10 @@ def test_landed_batches_and_quarantine_are_read_alike_in_every_format(
 ) -> None:
     """Landed batches and quarantine read alike in each format, without unfinished batches."""
     tables = any_tables
-    for sequence in (1, 2):
-        tables.land(staging.write([staging.order(sequence), ("order", b"")], batch_number=sequence))
+    for batch_number in (1, 2):
+        tables.land(
+            staging.write([staging.order(batch_number), ("order", b"")], batch_number=batch_number)
+        )
     tables.forget("0f3c-2")
     root = tables.table
 

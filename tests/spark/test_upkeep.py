@@ -54,9 +54,10 @@ def land(tables: Tables, staging: Staging, *sequences: int) -> list[str]:
     """Manifests of batches of two events each, one of either of two days."""
     manifests = [
         staging.write(
-            [staging.order(10 * sequence + day, day=day) for day in range(2)], batch_number=sequence
+            [staging.order(10 * batch_number + day, day=day) for day in range(2)],
+            batch_number=batch_number,
         )
-        for sequence in sequences
+        for batch_number in sequences
     ]
     for manifest in manifests:
         tables.land(manifest)

@@ -87,10 +87,10 @@ def dying(number: int) -> OnStep:
     return step
 
 
-def batch(staging: Staging, sequence: int) -> str:
+def batch(staging: Staging, batch_number: int) -> str:
     """Manifest of a batch of two events on each of two days."""
-    orders = [staging.order(10 * sequence + n, day=n % 2) for n in range(4)]
-    return staging.write(orders, batch_number=sequence)
+    orders = [staging.order(10 * batch_number + n, day=n % 2) for n in range(4)]
+    return staging.write(orders, batch_number=batch_number)
 
 
 def expected(*sequences: int) -> list[tuple[Any, ...]]:
@@ -120,10 +120,10 @@ def test_the_next_upkeep_completes_one_that_was_killed(tables: Tables, staging: 
     delete(tables, "N11")
     taken: set[str] = set()
     there = {*expected(1)} - {(1, 1, "N11")}
-    for sequence, step in enumerate(STEPS[tables.table_format], 2):
-        tables.land(batch(staging, sequence))
-        delete(tables, f"N{10 * sequence}")
-        there |= {*expected(sequence)} - {(sequence, 0, f"N{10 * sequence}")}
+    for batch_number, step in enumerate(STEPS[tables.table_format], 2):
+        tables.land(batch(staging, batch_number))
+        delete(tables, f"N{10 * batch_number}")
+        there |= {*expected(batch_number)} - {(batch_number, 0, f"N{10 * batch_number}")}
         with suppress(Killed):
             upkeep(tables, at(step, die))
         assert set(tables.rows("Order__e", *NUMBERS)) == there, step
@@ -141,9 +141,9 @@ def test_batches_land_at_every_step_of_upkeep(tables: Tables, staging: Staging) 
     first = batch(staging, 1)
     tables.land(first)
     for number, (step, is_killed) in enumerate(DISTURBED, 1):
-        sequence = 2 * number + 1
-        tables.land(batch(staging, sequence - 1))
-        manifest = batch(staging, sequence)
+        batch_number = 2 * number + 1
+        tables.land(batch(staging, batch_number - 1))
+        manifest = batch(staging, batch_number)
 
         def landed(manifest: str = manifest, *, is_killed: bool = is_killed) -> None:
             tables.land(manifest)
@@ -157,15 +157,15 @@ def test_batches_land_at_every_step_of_upkeep(tables: Tables, staging: Staging) 
         else:
             upkeep(tables, at(step, landed))
 
-        assert tables.rows("Order__e", *NUMBERS) == expected(*range(1, sequence + 1)), step
+        assert tables.rows("Order__e", *NUMBERS) == expected(*range(1, batch_number + 1)), step
 
 
 def test_upkeep_is_killed_at_every_step_of_a_landing(tables: Tables, staging: Staging) -> None:
     """A landing that is killed as well, and landed again, leaves every row once."""
     tables.land(batch(staging, 1))
     deaths = cycle((1, 2))
-    for sequence, step in enumerate(LANDING_STEPS, 2):
-        manifest = batch(staging, sequence)
+    for batch_number, step in enumerate(LANDING_STEPS, 2):
+        manifest = batch(staging, batch_number)
 
         def disturbed(name: str, _about: str, fatal: str = step) -> None:
             if name == fatal:
@@ -179,7 +179,7 @@ def test_upkeep_is_killed_at_every_step_of_a_landing(tables: Tables, staging: St
 
         tables.land(manifest, at(steps.LANDING_MOVE, lambda: upkeep(tables)))
 
-        assert tables.rows("Order__e", *NUMBERS) == expected(*range(1, sequence + 1)), step
+        assert tables.rows("Order__e", *NUMBERS) == expected(*range(1, batch_number + 1)), step
 
 
 @pytest.mark.soak

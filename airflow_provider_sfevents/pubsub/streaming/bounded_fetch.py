@@ -58,7 +58,7 @@ class FetchResult:
     :param deliveries: events that the service delivered, which it counts against the org's
         allowance; on a shared stream, for all its members together.
     :param beyond: events that were delivered beyond the room of the bounds, in order.
-    :param unasked: events beyond those, for which memory had no room; they are left out.
+    :param beyond_bound: events beyond those, for which memory had no room; they are left out.
     :param losses: streams that were lost and replaced.
     :param error: the error that ended the batch after its first event: a terminal one with
         `ended_by="error"`; with `lost` the service was away until `max_seconds`.
@@ -72,7 +72,7 @@ class FetchResult:
     last_event_at: datetime | None
     deliveries: int
     beyond: tuple[Delivery, ...] = ()
-    unasked: int = 0
+    beyond_bound: int = 0
     losses: int = 0
     error: SfEventsError | None = None
 
@@ -143,7 +143,7 @@ class BoundedFetch:
         self._deliveries = 0
         self._latest_replay_id = b""
         self._beyond: list[Delivery] = []
-        self._unasked = 0
+        self._beyond_bound = 0
         self._last: Delivery | None = None
         self._error: SfEventsError | None = None
 
@@ -244,17 +244,17 @@ class BoundedFetch:
     @property
     def _is_past_end(self) -> bool:
         """True if an event came that does not belong to the batch."""
-        return bool(self._beyond or self._unasked)
+        return bool(self._beyond or self._beyond_bound)
 
     def _keep_for_next(self, surplus: Delivery) -> None:
         held = sum(one.payload_bytes for one in self._beyond)
         sizes = accumulate(surplus.payload_sizes, initial=held)
         count = sum(size <= BEYOND_BYTES for size in islice(sizes, 1, None))
-        if self._unasked:
+        if self._beyond_bound:
             count = 0  # the kept events have no gap
         if count:
             self._beyond.append(surplus.head(count))
-        self._unasked += len(surplus) - count
+        self._beyond_bound += len(surplus) - count
 
     def _weighed(self, delivery: Delivery) -> Delivery:
         self._tally.weigh(delivery.payload_bytes)
@@ -303,7 +303,7 @@ class BoundedFetch:
             last_event_at=await self._time_of_last(last) if last else None,
             deliveries=self._deliveries,
             beyond=tuple(self._beyond),
-            unasked=self._unasked,
+            beyond_bound=self._beyond_bound,
             losses=self._subscription.losses,
             error=self._error,
         )

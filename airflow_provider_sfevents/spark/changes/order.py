@@ -15,12 +15,12 @@ class EventOrder(NamedTuple):
     """A place among all events of one source; compares as a tuple does.
 
     :param generation: which of the epochs that this table was fed from, from 1.
-    :param sequence: the batch's, within its epoch, from 1.
+    :param batch_number: the batch's, within its epoch, from 1.
     :param ordinal: the event's in its batch, from 0; -1 is the place before all of them.
     """
 
     generation: int
-    sequence: int
+    batch_number: int
     ordinal: int
 
 
@@ -28,6 +28,6 @@ ORIGIN = EventOrder(0, 0, -1)
 """Before every event."""
 
 
-def before_batch(generation: int, sequence: int) -> EventOrder:
+def before_batch(generation: int, batch_number: int) -> EventOrder:
     """Make the place right before a batch's first event, after all of the batch before it."""
-    return EventOrder(generation, sequence, -1)
+    return EventOrder(generation, batch_number, -1)

@@ -97,9 +97,9 @@ def check_first_batch(
 
     :raises ConfigurationError: it is refused.
     """
-    if progress is None and new_entities == "empty" and batch.sequence != 1:
+    if progress is None and new_entities == "empty" and batch.batch_number != 1:
         raise ConfigurationError(
-            f"The first batch that is applied is {batch.epoch}-{batch.sequence}: events came "
+            f"The first batch that is applied is {batch.epoch}-{batch.batch_number}: events came "
             "before "
             "it, so its entities are not empty. Apply from batch 1 on, or fill the tables from an "
             "entity snapshot (`new_entities` = unseeded)."

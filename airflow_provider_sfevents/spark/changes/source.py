@@ -51,7 +51,7 @@ class ChangeBatch:
 
     source: ChangeSource
     epoch: str
-    sequence: int
+    batch_number: int
     start: str
     end: str
     ended_by: str
@@ -81,7 +81,7 @@ class Progress:
         event, or when the first batch was staged if that held none; after a loss, that of the first
         event behind it. An entity snapshot that began before may lack changes that no event
         reports.
-    :param past: last sequence applied of earlier epochs.
+    :param past: last batch number applied of each earlier epoch.
     :param unproven: the last start did not join, and no event has come since that would tell
         whether some were lost.
     :param is_whole: nothing has been lost, for all we know, since the first batch.
@@ -92,7 +92,7 @@ class Progress:
     source: ChangeSource
     generation: int
     epoch: str
-    sequence: int
+    batch_number: int
     end: str
     heard_since: datetime
     high_water: datetime | None = None
@@ -114,7 +114,7 @@ class Admission:
     :param joins: it begins where the last one ended; the first batch of all joins.
     """
 
-    kind: Literal["again", "next"]
+    kind: Literal["rerun", "next"]
     generation: int
     joins: bool = True
 
@@ -129,21 +129,21 @@ def admit(progress: Progress | None, batch: ChangeBatch) -> Admission:
     if progress is None:
         return Admission(kind="next", generation=1)
     check_source(progress.source, batch.source)
-    applied = {**progress.past, progress.epoch: progress.sequence}.get(batch.epoch)
-    if applied is not None and batch.sequence <= applied:
-        return Admission(kind="again", generation=0)
+    applied = {**progress.past, progress.epoch: progress.batch_number}.get(batch.epoch)
+    if applied is not None and batch.batch_number <= applied:
+        return Admission(kind="rerun", generation=0)
     if batch.epoch in progress.past:
         raise PositionConflictError(
-            f"Batch {batch.epoch}-{batch.sequence} of {batch.source} was never applied, and its "
-            "epoch is over: the tables have gone on in epoch "
-            f"{progress.epoch}. What it would have changed is marked; resolve the marked entities "
-            "from a full read."
+            f"Batch {batch.epoch}-{batch.batch_number} of {batch.source} was never applied, and "
+            f"its epoch is over: later batches were applied in epoch {progress.epoch}. The records "
+            "that it would have changed have resync entries; run an entity snapshot of each entity "
+            "that has one."
         )
-    expected = progress.sequence + 1 if batch.epoch == progress.epoch else 1
-    if batch.sequence != expected:
+    expected = progress.batch_number + 1 if batch.epoch == progress.epoch else 1
+    if batch.batch_number != expected:
         raise PositionConflictError(
-            f"Batch {batch.epoch}-{batch.sequence} of {batch.source} cannot be applied: the next "
-            f"one of this epoch is {expected}. "
+            f"Batch {batch.epoch}-{batch.batch_number} of {batch.source} cannot be applied: the "
+            f"next one of this epoch is {expected}. "
             f"Apply the batches from {expected} on first, each in its turn. If they are gone for "
             "good, begin a new epoch with "
             "`airflow sfevents position set`: the tables are then marked, and resolved from a "
@@ -210,7 +210,7 @@ def opening(
     :param first: commit time of its first event, and whether that is a repeat; None: the batch is
         empty.
     """
-    place = before_batch(admission.generation, batch.sequence)
+    place = before_batch(admission.generation, batch.batch_number)
     if progress is None:
         entry = cause(place, batch.opened_at, "loss", batch.losses[0]) if batch.losses else None
         return Opening(entry=entry)
@@ -226,7 +226,9 @@ def opening(
         return Opening(last_break=last_break, unproven=in_doubt)
     if first[1]:
         return Opening(last_break=last_break)
-    detail = f"batch {batch.epoch}-{batch.sequence} begins at {batch.start}, not at {progress.end}"
+    detail = (
+        f"batch {batch.epoch}-{batch.batch_number} begins at {batch.start}, not at {progress.end}"
+    )
     return Opening(entry=cause(place, missed_until, "unjoined", detail), last_break=last_break)
 
 
@@ -263,19 +265,19 @@ def advanced(
             source=batch.source,
             generation=admission.generation,
             epoch=batch.epoch,
-            sequence=batch.sequence,
+            batch_number=batch.batch_number,
             end=batch.end,
             heard_since=first_at or batch.opened_at,
             high_water=high_water,
             is_whole=not batch.losses,
         )
     entries = [at for at in (progress.high_water, high_water) if at is not None]
-    over = {progress.epoch: progress.sequence} if batch.epoch != progress.epoch else {}
+    over = {progress.epoch: progress.batch_number} if batch.epoch != progress.epoch else {}
     return replace(
         progress,
         generation=admission.generation,
         epoch=batch.epoch,
-        sequence=batch.sequence,
+        batch_number=batch.batch_number,
         end=batch.end,
         high_water=max(entries, default=None),
         past={**progress.past, **over},

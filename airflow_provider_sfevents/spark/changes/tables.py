@@ -8,7 +8,7 @@ each table.
 from __future__ import annotations
 
 RECORD_ID = "record_id"
-ORDER = ("applied_generation", "applied_sequence", "applied_ordinal")
+ORDER = ("applied_generation", "applied_batch_number", "applied_ordinal")
 COMMITTED_AT = "committed_at"
 READ_AT = "read_at"
 IS_DELETED = "is_deleted"
@@ -22,9 +22,9 @@ ROW_SQL = (
 `is_deleted` is true only where deletions flag."""
 
 RESYNC_SQL = (
-    f"entity_name string, {RECORD_ID} string, since_generation bigint, since_sequence bigint, "
+    f"entity_name string, {RECORD_ID} string, since_generation bigint, since_batch_number bigint, "
     "since_ordinal bigint, "
-    "last_generation bigint, last_sequence bigint, last_ordinal bigint, gap_at timestamp, "
+    "last_generation bigint, last_batch_number bigint, last_ordinal bigint, gap_at timestamp, "
     "resync_reasons array<string>, resync_detail string"
 )
 """Resync entries; key `entity_name`, `record_id`, which is `resync_entries.WHOLE_ENTITY` for the
@@ -32,7 +32,7 @@ entity itself."""
 
 SET_ASIDE_SQL = (
     f"event_role string, entity_name string, {RECORD_ID} string, "
-    "event_generation bigint, event_sequence bigint, event_ordinal bigint, "
+    "event_generation bigint, event_batch_number bigint, event_ordinal bigint, "
     f"{ORDER[0]} bigint, {ORDER[1]} bigint, {ORDER[2]} bigint, "
     f"{COMMITTED_AT} timestamp, {READ_AT} timestamp, quarantine_reason string, change_type string, "
     "record_ids array<string>, transaction_key string, sequence_number int, event_identity string, "
@@ -46,13 +46,13 @@ SET_ASIDE_KEY = (
     "entity_name",
     RECORD_ID,
     "event_generation",
-    "event_sequence",
+    "event_batch_number",
     "event_ordinal",
 )
 
 KEPT = "kept"
 KEPT_SQL = (
-    f"entity_name string, {RECORD_ID} string, event_generation bigint, event_sequence bigint, "
+    f"entity_name string, {RECORD_ID} string, event_generation bigint, event_batch_number bigint, "
     f"event_ordinal bigint, {COMMITTED_AT} timestamp, event_text string"
 )
 """Role: events that wait for an entity snapshot of their record or entity. `event_text` is
@@ -60,7 +60,7 @@ KEPT_SQL = (
 
 OPEN_TRANSACTION = "open_transaction"
 OPEN_TRANSACTION_SQL = (
-    "event_generation bigint, event_sequence bigint, event_ordinal bigint, entity_name string, "
+    "event_generation bigint, event_batch_number bigint, event_ordinal bigint, entity_name string, "
     "change_type string, record_ids array<string>, transaction_key string, sequence_number int, "
     f"{COMMITTED_AT} timestamp, event_identity string, named_ids array<string>, is_wide boolean, "
     "event_text string"
@@ -70,7 +70,7 @@ OPEN_TRANSACTION_SQL = (
 
 UNAPPLIED = "unapplied"
 UNAPPLIED_SQL = (
-    "entity_name string, event_generation bigint, event_sequence bigint, event_ordinal bigint, "
+    "entity_name string, event_generation bigint, event_batch_number bigint, event_ordinal bigint, "
     "quarantine_reason string, event_text string"
 )
 """Role: events that cannot be applied, each with the reason."""
@@ -91,8 +91,8 @@ ROLES = {
 }
 
 SEEN_SQL = (
-    "event_identity string, event_generation bigint, event_sequence bigint, event_ordinal bigint, "
-    "seen_at timestamp"
+    "event_identity string, event_generation bigint, event_batch_number bigint, "
+    "event_ordinal bigint, seen_at timestamp"
 )
 """Identities of applied and kept events; the least order of an identity counts."""
 

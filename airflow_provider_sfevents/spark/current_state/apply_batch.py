@@ -162,7 +162,7 @@ def _planned(
             said = ", ".join(f"{number} {name}" for name, number in counts.items() if number)
             logger.info(
                 "Batch %s applied in %.1f s: %s.",
-                f"{batch.epoch}-{batch.sequence}",
+                f"{batch.epoch}-{batch.batch_number}",
                 time.monotonic() - began,
                 said or "nothing to do",
             )
@@ -181,7 +181,7 @@ def batch_of(manifest: Manifest) -> ChangeBatch:
             org_id=manifest.org_id, consumer=manifest.consumer, topic=manifest.topic
         ),
         epoch=manifest.epoch,
-        sequence=manifest.batch_number,
+        batch_number=manifest.batch_number,
         start=manifest.start,
         end=manifest.end or manifest.start,
         ended_by=manifest.ended_by,
@@ -200,11 +200,11 @@ def _applied(
     admission: Admission,
     options: ApplyOptions,
 ) -> dict[str, int]:
-    if admission.kind == "again":
+    if admission.kind == "rerun":
         return standing(run, batch)
     state = run.state
     columns = entity_columns(state, landed, options.on_type_change)
-    reading = EventPlace(generation=admission.generation, sequence=batch.sequence)
+    reading = EventPlace(generation=admission.generation, batch_number=batch.batch_number)
     events = LandedEvents(state, landed, reading, columns.ways)
     number = landed.staged.manifest.events
     arrived = Arrived(state, events.sources(), number, f"{run.folder}/arrived")
@@ -227,17 +227,17 @@ def _flushed(
     :raises PositionConflictError: the batch has not been applied.
     """
     progress = progress_of(run.progress)
-    if progress is None or admission.kind != "again":
+    if progress is None or admission.kind != "rerun":
         raise PositionConflictError(
-            f"Batch {batch.epoch}-{batch.sequence} of {batch.source} has not been applied yet, so "
-            "nothing of it can be held. Apply it first."
+            f"Batch {batch.epoch}-{batch.batch_number} of {batch.source} has not been applied yet, "
+            "so it has no open transaction to flush. Apply it first."
         )
-    if (progress.epoch, progress.sequence) != (batch.epoch, batch.sequence):
+    if (progress.epoch, progress.batch_number) != (batch.epoch, batch.batch_number):
         return standing(run, batch)
     silent = ChangeBatch(
         source=batch.source,
         epoch=batch.epoch,
-        sequence=batch.sequence,
+        batch_number=batch.batch_number,
         start=progress.end,
         end=progress.end,
         ended_by=SILENCE,

@@ -61,7 +61,7 @@ def apply_events(
     progress = progress_of(run.progress)
     check_first_batch(progress, batch, run.new_entities)
     run.take()
-    order = arrived.look((admission.generation, batch.sequence), batch.ended_by, progress)
+    order = arrived.look((admission.generation, batch.batch_number), batch.ended_by, progress)
     entries = state.entries()
     states = state_tables.entity_states(run.entities, entries)
     told = set(order.summary.first_at)
@@ -98,7 +98,7 @@ def apply_events(
     written = commits.run()
     return {
         **_counts(found),
-        "held": order.open_events,
+        "open_events": order.open_events,
         "repeated": len(order.repeats),
         **entries_left(state.entries() if state_tables.RESYNC in written else entries),
     }
@@ -130,13 +130,13 @@ def _commits(
 def standing(run: ApplyRun, batch: ChangeBatch) -> dict[str, int]:
     """Return the counts for a batch that was applied before."""
     progress = progress_of(run.progress)
-    is_last = progress is not None and (progress.epoch, progress.sequence) == (
+    is_last = progress is not None and (progress.epoch, progress.batch_number) == (
         batch.epoch,
-        batch.sequence,
+        batch.batch_number,
     )
     return {
         **_counts([]),
-        "held": _open_events(run.state, progress) if is_last else 0,
+        "open_events": _open_events(run.state, progress) if is_last else 0,
         "repeated": 0,
         **entries_left(run.state.entries()),
     }
@@ -145,7 +145,7 @@ def standing(run: ApplyRun, batch: ChangeBatch) -> dict[str, int]:
 def _open_events(state: StateTables, progress: Progress | None) -> int:
     if progress is None:
         return 0
-    is_open, _ = open_conditions((progress.generation, progress.sequence), progress)
+    is_open, _ = open_conditions((progress.generation, progress.batch_number), progress)
     return int(state.set_aside(tables.OPEN_TRANSACTION).where(is_open).count())
 
 
@@ -212,6 +212,6 @@ def _counts(found: Sequence[EntityOutcomes]) -> dict[str, int]:
 def entries_left(entries: Mapping[str, EntityResync]) -> dict[str, int]:
     """Count the resync entries."""
     return {
-        "marked_records": sum(one.records for one in entries.values()),
-        "marked_entities": sum(one.whole is not None for one in entries.values()),
+        "resync_records": sum(one.records for one in entries.values()),
+        "resync_entities": sum(one.whole is not None for one in entries.values()),
     }

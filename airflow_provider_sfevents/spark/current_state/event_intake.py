@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.current_state.event_order import Ordered
     from airflow_provider_sfevents.spark.current_state.state_tables import StateTables
 
-_ORDER = ("event_generation", "event_sequence", "event_ordinal")
+_ORDER = ("event_generation", "event_batch_number", "event_ordinal")
 _PLACE = f"struct({', '.join(_ORDER)})"
 _SWEEP_EVERY = 10
 _LIGHT = (
@@ -53,7 +53,7 @@ _LIGHT = (
     "event_identity",
     "CASE WHEN is_wide THEN event_text END AS event_text",
 )
-_SEEN = dict(zip(_ORDER, ("seen_generation", "seen_sequence", "seen_ordinal"), strict=True))
+_SEEN = dict(zip(_ORDER, ("seen_generation", "seen_batch_number", "seen_ordinal"), strict=True))
 _NEW = dict.fromkeys(_SEEN.values())
 _MET_SQL = ", ".join(("event_identity string", *(f"{name} bigint" for name in _SEEN.values())))
 
@@ -112,7 +112,7 @@ class Arrived:
     ) -> Ordered:
         """Read the events and sort them.
 
-        :param place: generation and sequence of the batch.
+        :param place: generation and number of the batch.
         :param progress: as before the batch.
         :raises StagingError: some are not there.
         """
@@ -206,7 +206,7 @@ def open_conditions(place: tuple[int, int], progress: Progress | None) -> tuple[
     batch = f"struct({', '.join(_ORDER[:2])})"
     is_open = "false"
     if progress is not None and progress.open_from is not None:
-        last = _literal((progress.generation, progress.sequence))
+        last = _literal((progress.generation, progress.batch_number))
         is_open = f"{_PLACE} >= {_literal(progress.open_from)} AND {batch} <= {last}"
     return is_open, f"NOT ({is_open}) AND {batch} <> {_literal(place)}"
 
@@ -302,7 +302,7 @@ def see(run: ApplyRun, batch: ChangeBatch, released: Released, arrived: Arrived)
     rows = rows.join(arrived.met.select("event_identity"), "event_identity", "left_anti")
     rows = rows.select("event_identity", *_ORDER, F.lit(batch.opened_at).alias("seen_at"))
     run.append(state_tables.SEEN, rows)
-    if batch.sequence % _SWEEP_EVERY == 0:
+    if batch.batch_number % _SWEEP_EVERY == 0:
         over = [{"seen_at": batch.opened_at - SEEN_FOR}]
         run.merge(
             state_tables.SEEN,

@@ -45,10 +45,10 @@ class EventPlace:
     """Place of a batch's events in the order of its source."""
 
     generation: int
-    sequence: int
+    batch_number: int
 
     def order(self, ordinal: int) -> EventOrder:
-        return EventOrder(self.generation, self.sequence, ordinal)
+        return EventOrder(self.generation, self.batch_number, ordinal)
 
 
 def entity_of(event_type: str) -> str:
@@ -263,7 +263,7 @@ def _batch(changes: Sequence[Change]) -> pa.RecordBatch:
         "committed_at": pa.timestamp("us", tz="UTC"),
         "sequence_number": pa.int32(),
         "is_wide": pa.bool_(),
-        **{f"event_{part}": pa.int64() for part in ("generation", "sequence", "ordinal")},
+        **{f"event_{part}": pa.int64() for part in ("generation", "batch_number", "ordinal")},
     }
     rows = [_row(change) for change in changes]
     names = [column.split()[0] for column in EVENTS_SQL.split(", ")]

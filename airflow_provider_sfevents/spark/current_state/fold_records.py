@@ -53,13 +53,13 @@ PUT, DROP, LEAVE = "put", "drop", ""
 KNOWN = ("known_row", "known_tombstone", "known_entry", "known_past", "event_texts")
 """Columns of the input besides the id: structs as in the tables (null: nothing), and lists."""
 
-_EVENT_ORDER_SQL = "event_generation: bigint, event_sequence: bigint, event_ordinal: bigint"
+_EVENT_ORDER_SQL = "event_generation: bigint, event_batch_number: bigint, event_ordinal: bigint"
 _KEPT = f"array<struct<{_EVENT_ORDER_SQL}, committed_at: timestamp, event_text: string>>"
 _ASIDE = f"array<struct<{_EVENT_ORDER_SQL}, quarantine_reason: string, event_text: string>>"
 OUTCOME_SQL = (
     f"{RECORD_ID} string, row_write string, row_bury boolean, entry_write string, {ENTRY_SQL}, "
     f"kept_events {_KEPT}, "
-    "settled_generation bigint, settled_sequence bigint, settled_ordinal bigint, put_aside "
+    "settled_generation bigint, settled_batch_number bigint, settled_ordinal bigint, put_aside "
     f"{_ASIDE}, "
     f"fold_counts map<string, int>, read_answer string, {STATE_SQL}"
 )
@@ -238,7 +238,7 @@ def _batch(rows: list[dict[str, Any]], folding: Folding) -> pa.RecordBatch:
     from airflow_provider_sfevents.spark.avro.arrow_columns import arrow_type
 
     own = {column.name: arrow_type(column.type) for column in folding.layout.columns}
-    instant, order = pa.timestamp("us", tz="UTC"), ("generation", "sequence", "ordinal")
+    instant, order = pa.timestamp("us", tz="UTC"), ("generation", "batch_number", "ordinal")
     event = [(f"event_{part}", pa.int64()) for part in order]
     text = ("event_text", pa.string())
     kinds: dict[str, pa.DataType] = {

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 _KEY = ["entity_name", tables.RECORD_ID]
-_ORDER = ["event_generation", "event_sequence", "event_ordinal"]
+_ORDER = ["event_generation", "event_batch_number", "event_ordinal"]
 _ANSWERED = "_answered"
 
 
@@ -252,7 +252,7 @@ class Commits:
         """Select the kept events that are answered, except those that are kept again."""
         kept = self._state.set_aside(tables.KEPT)
         names = [*_KEY, *_ORDER]
-        settled = [f"settled_{part}" for part in ("generation", "sequence", "ordinal")]
+        settled = [f"settled_{part}" for part in ("generation", "batch_number", "ordinal")]
         rows = self._union(*_KEY, *settled, "kept_events", where="settled_generation IS NOT NULL")
         met = kept.select(*names).join(rows, on=_KEY)
         over = f"struct({', '.join(_ORDER)}) <= struct({', '.join(settled)})"

@@ -48,14 +48,14 @@ def history_sql(layout: Layout) -> str:
 def order_of(row: Mapping[str, Any], prefix: str = "applied") -> EventOrder:
     """:param prefix: of the three columns: `applied`, `event`, `since`, `last`."""
     return EventOrder(
-        row[f"{prefix}_generation"], row[f"{prefix}_sequence"], row[f"{prefix}_ordinal"]
+        row[f"{prefix}_generation"], row[f"{prefix}_batch_number"], row[f"{prefix}_ordinal"]
     )
 
 
 def order_parts(order: EventOrder, prefix: str = "applied") -> dict[str, int]:
     return {
         f"{prefix}_generation": order.generation,
-        f"{prefix}_sequence": order.sequence,
+        f"{prefix}_batch_number": order.batch_number,
         f"{prefix}_ordinal": order.ordinal,
     }
 

@@ -16,7 +16,7 @@ from airflow_provider_sfevents.emulator import Emulator, Knobs
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb2
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.streaming.delivery import Delivery
-from airflow_provider_sfevents.staging.extra_deliveries import UNASKED
+from airflow_provider_sfevents.staging.extra_deliveries import BEYOND_BOUND
 from airflow_provider_sfevents.staging.lease_holder import LeaseHolder
 from tests.integration.batches.conftest import TOPIC, publish, staged_ids
 from tests.integration.batches.killed import kill_at
@@ -139,7 +139,7 @@ def test_a_held_next_batch_drops_them(bus: Emulator, consumer: Consumer) -> None
     with held.take_lease(LeaseHolder.here(consumer.run, "now")):
         second = run(replace(consumer, bounds=ONE_EVENT))
         assert held.parts() == []
-    assert second.extra_deliveries() == {UNASKED: 3}
+    assert second.extra_deliveries() == {BEYOND_BOUND: 3}
     assert staged_ids(consumer, run(consumer)) == ids[1:]
     assert bus.deliveries(TOPIC) == 1 + 4 + 3
 
@@ -155,7 +155,7 @@ def test_what_cannot_be_written_is_counted_once(bus: Emulator, consumer: Consume
     second = run(replace(consumer, bounds=ONE_EVENT))
     in_the_way.unlink()
     third = run(consumer)
-    assert (second.extra_deliveries(), third.extra_deliveries()) == ({UNASKED: 3}, {})
+    assert (second.extra_deliveries(), third.extra_deliveries()) == ({BEYOND_BOUND: 3}, {})
     assert staged_ids(consumer, third) == ids[1:]
     assert bus.deliveries(TOPIC) == 1 + 4 + 3
 
@@ -179,7 +179,7 @@ def test_a_begun_next_batch_drops_them(bus: Emulator, consumer: Consumer) -> Non
     before = next_folder(first).parts()
     carry(first, 1, 2)
     assert (next_folder(first).parts(), [part.events for part in before]) == (before, [3])
-    assert first.extra_deliveries() == {UNASKED: 2}
+    assert first.extra_deliveries() == {BEYOND_BOUND: 2}
 
 
 def test_a_staged_next_batch_drops_them(bus: Emulator, consumer: Consumer) -> None:
@@ -190,7 +190,7 @@ def test_a_staged_next_batch_drops_them(bus: Emulator, consumer: Consumer) -> No
     for part in second.manifest.parts:
         (second.folder.folder / part.path).unlink()
     carry(first, 1)
-    assert (next_folder(first).parts(), first.extra_deliveries()) == ([], {UNASKED: 1})
+    assert (next_folder(first).parts(), first.extra_deliveries()) == ([], {BEYOND_BOUND: 1})
 
 
 def test_what_memory_dropped_is_counted_beside_it(bus: Emulator, consumer: Consumer) -> None:
@@ -198,8 +198,8 @@ def test_what_memory_dropped_is_counted_beside_it(bus: Emulator, consumer: Consu
     publish(bus, 1, 4)
     first = run(replace(consumer, bounds=ONE_EVENT))
     first.folder.count_extra_deliveries(
-        {UNASKED: 1}
+        {BEYOND_BOUND: 1}
     )  # an attempt before the one that wrote the manifest
-    dropped = replace(first.manifest, extra_deliveries={UNASKED: 1 + 4})
+    dropped = replace(first.manifest, extra_deliveries={BEYOND_BOUND: 1 + 4})
     carry(replace(first, manifest=dropped), 1, 2)
-    assert first.folder.extra_deliveries_of(dropped) == {UNASKED: 1 + 4 + 2}
+    assert first.folder.extra_deliveries_of(dropped) == {BEYOND_BOUND: 1 + 4 + 2}

@@ -14,7 +14,7 @@ from airflow_provider_sfevents.batches.outcome import Staged
 from airflow_provider_sfevents.exceptions import ReplayIdRefusedError
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.staging import leases
-from airflow_provider_sfevents.staging.extra_deliveries import HEARD_TWICE
+from airflow_provider_sfevents.staging.extra_deliveries import OVERLAPPING_WAIT
 from airflow_provider_sfevents.waiting import batch_status, listen
 from tests.integration.batches.conftest import (
     TOPIC,
@@ -234,7 +234,7 @@ def test_what_another_task_took_first_is_left_to_it(
     assert isinstance(staged, Staged)
     assert (len(staged.manifest.parts), staged.manifest.events) == (1, 1)
     assert (waited.ended_by, waited.events) == ("staged", 1)
-    assert (staged.extra_deliveries(), bus.deliveries(TOPIC)) == ({HEARD_TWICE: 1}, 2)
+    assert (staged.extra_deliveries(), bus.deliveries(TOPIC)) == ({OVERLAPPING_WAIT: 1}, 2)
 
 
 def test_a_wait_leaves_a_refused_replay_id_to_a_worker(

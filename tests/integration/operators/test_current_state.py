@@ -124,7 +124,7 @@ def test_the_job_that_applies_is_submitted(task: Task, bus: Emulator, spark: Spa
         *("--table", f"{lake}/log", "--format", "delta"),
         *("--current-state", f"{lake}/org", "--deletions", "flag", "--history"),
     ]
-    assert done["applied"] == {"applied": 0, "held": 2}
+    assert done["applied"] == {"applied": 0, "open_events": 2}
 
 
 def test_silence_releases_what_is_held_once(task: Task, bus: Emulator, spark: Spark) -> None:
@@ -225,7 +225,7 @@ def land(fetched: dict[str, Any], *, held: int) -> None:
         tables={"log": fetched["events"]},
         quarantined=0,
         written_at=datetime.now(UTC).isoformat(),
-        applied={"held": held},
+        applied={"open_events": held},
     )
     place = Path(unquote(urlsplit(fetched["spark_manifest"]).path))
     place.with_name("receipt.json").write_text(receipt.to_json())

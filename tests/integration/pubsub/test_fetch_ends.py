@@ -55,7 +55,7 @@ async def test_more_than_asked_for_is_not_handed_over(
     bus.scripts, received = [generous], Received()
     result = await fetch(client, received, max_events=5)
 
-    assert (result.events, result.deliveries, result.unasked) == (5, 8, 0)
+    assert (result.events, result.deliveries, result.beyond_bound) == (5, 8, 0)
     assert sum(len(delivery) for delivery in result.beyond) == 3
     assert received.numbers == [0, 1, 2, 3, 4]
     assert mark(result.last_replay_id) == mark(result.latest_replay_id) == 4

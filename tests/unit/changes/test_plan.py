@@ -158,7 +158,7 @@ def test_an_event_that_tells_nothing_marks_all_entities() -> None:
 
 def test_a_new_entity_waits_to_be_filled() -> None:
     """Unless it is said to be empty before its first event, and nothing was lost."""
-    first: Any = {"progress": None, "entities": {}, "sequence": 1}
+    first: Any = {"progress": None, "entities": {}, "batch_number": 1}
     found = planned(change(1), **first).entities["Account"].state.entry
     assert found is not None
     assert (found.reasons, found.gap_at) == (("unseeded",), second(1))
@@ -179,17 +179,17 @@ def test_an_entity_that_is_told_of_later_is_empty_unless_something_was_lost(
     assert (found.state.entry and found.state.entry.reasons) == reasons
 
 
-@pytest.mark.parametrize("sequence", [2, 4])
-def test_a_table_that_begins_later_is_not_empty(sequence: int) -> None:
+@pytest.mark.parametrize("batch_number", [2, 4])
+def test_a_table_that_begins_later_is_not_empty(batch_number: int) -> None:
     """A table that begins with a later batch than the first is refused as empty."""
-    check_first_batch(None, batch(sequence=sequence), "unseeded")
-    check_first_batch(PROGRESS, batch(sequence=sequence), "empty")
+    check_first_batch(None, batch(batch_number=batch_number), "unseeded")
+    check_first_batch(PROGRESS, batch(batch_number=batch_number), "empty")
     with pytest.raises(ConfigurationError, match="events came before it"):
-        check_first_batch(None, batch(sequence=sequence), "empty")
+        check_first_batch(None, batch(batch_number=batch_number), "empty")
 
 
 def test_an_empty_batch_moves_on() -> None:
     """Nothing is marked, and the progress has the batch."""
     plan = planned()
-    assert plan.progress.sequence == 4
+    assert plan.progress.batch_number == 4
     assert plan.entities["Account"].state == WELL

@@ -24,7 +24,7 @@ PROGRESS = Progress(
     source=ChangeSource(org_id="00D", consumer="c", topic="/data/ChangeEvents"),
     generation=1,
     epoch="e",
-    sequence=1,
+    batch_number=1,
     end="0a",
     heard_since=second(5),
 )

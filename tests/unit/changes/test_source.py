@@ -33,7 +33,7 @@ PROGRESS = Progress(
     source=SOURCE,
     generation=2,
     epoch="b",
-    sequence=3,
+    batch_number=3,
     end="0c",
     heard_since=second(0),
     high_water=second(100),
@@ -41,7 +41,7 @@ PROGRESS = Progress(
 )
 
 
-def batch(epoch: str = "b", sequence: int = 4, **given: Any) -> ChangeBatch:
+def batch(epoch: str = "b", batch_number: int = 4, **given: Any) -> ChangeBatch:
     settled: dict[str, Any] = {
         "source": SOURCE,
         "start": "0c",
@@ -49,7 +49,7 @@ def batch(epoch: str = "b", sequence: int = 4, **given: Any) -> ChangeBatch:
         "ended_by": "max_events",
         "opened_at": second(200),
     }
-    return ChangeBatch(epoch=epoch, sequence=sequence, **(settled | given))
+    return ChangeBatch(epoch=epoch, batch_number=batch_number, **(settled | given))
 
 
 def test_orders_compare_by_epoch_batch_and_place() -> None:
@@ -77,9 +77,9 @@ def test_orders_compare_by_epoch_batch_and_place() -> None:
         (batch(losses=("expired",)), Admission(kind="next", generation=2, joins=False)),
         (batch("c", 1), Admission(kind="next", generation=3)),
         (batch("c", 1, start="earliest"), Admission(kind="next", generation=3, joins=False)),
-        (batch(sequence=3), Admission(kind="again", generation=0)),
-        (batch("a", 7), Admission(kind="again", generation=0)),
-        (batch("a", 1), Admission(kind="again", generation=0)),
+        (batch(batch_number=3), Admission(kind="rerun", generation=0)),
+        (batch("a", 7), Admission(kind="rerun", generation=0)),
+        (batch("a", 1), Admission(kind="rerun", generation=0)),
     ],
 )
 def test_batches_come_in_sequence(given: ChangeBatch, admission: Admission) -> None:
@@ -90,7 +90,7 @@ def test_batches_come_in_sequence(given: ChangeBatch, admission: Admission) -> N
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        (batch(sequence=5), "next one of this epoch is 4"),
+        (batch(batch_number=5), "next one of this epoch is 4"),
         (batch("c", 2), "next one of this epoch is 1"),
         (batch("a", 8), "never applied, and its epoch is over"),
         (batch(source=replace(SOURCE, consumer="other")), "read by other"),
@@ -169,10 +169,10 @@ def test_progress_moves_with_the_batch() -> None:
     admission = admit(PROGRESS, given)
     opened = opening(PROGRESS, given, admission, (second(50), True))
     after = advanced(PROGRESS, given, admission, opened, first_at=second(50), high_water=second(60))
-    assert (after.generation, after.epoch, after.sequence, after.end) == (3, "c", 1, "10")
+    assert (after.generation, after.epoch, after.batch_number, after.end) == (3, "c", 1, "10")
     assert after.past == {"a": 7, "b": 3}
     assert (after.high_water, after.heard_since) == (second(100), second(0))
-    assert admit(after, batch("b", 3)).kind == "again"
+    assert admit(after, batch("b", 3)).kind == "rerun"
 
 
 def test_after_a_loss_nothing_older_than_the_next_event_is_believed() -> None:

@@ -30,7 +30,7 @@ def test_a_row_says_what_is_known() -> None:
     assert (by["dag"], by["task"], by["run"]) == ("load", "fetch", "run-1")
     assert in_words(by) == "load.fetch run-1"
     assert (known["events"], known["quarantined"], known["duplicates"]) == (3, 0, 0)
-    paid_twice = replace(landed(position), extra_deliveries={"in_memory": 2, "set_aside": 1})
+    paid_twice = replace(landed(position), extra_deliveries={"in_memory": 2, "outside_batch": 1})
     assert (known["extra_deliveries"], row(paid_twice, position)["extra_deliveries"]) == (0, 3)
     kept = row(nothing(position, parts=(part("earliest", "0a"),)), position)
     assert (kept["state"], kept["events"], kept["bytes"], kept["staged_by"]) == (

@@ -9,7 +9,7 @@ from airflow_provider_sfevents.staging import layout, leases
 from airflow_provider_sfevents.staging.batch_folder import BatchFolder
 from airflow_provider_sfevents.staging.extra_deliveries import (
     IN_MEMORY,
-    SET_ASIDE,
+    OUTSIDE_BATCH,
     STAGED_BEFORE,
     AttemptDeliveries,
     of_attempts,
@@ -31,14 +31,14 @@ def test_what_attempts_received_in_vain() -> None:
     """Extra deliveries are events in no closed file, and closed files outside the batch."""
     died = AttemptDeliveries(received=10, closed=(ONE,))
     beaten = AttemptDeliveries(received=3, closed=(OTHER,))
-    assert of_attempts([died, beaten], [ONE]) == {IN_MEMORY: 7, SET_ASIDE: 3}
+    assert of_attempts([died, beaten], [ONE]) == {IN_MEMORY: 7, OUTSIDE_BATCH: 3}
 
 
 def test_a_last_sign_of_life_may_be_an_old_one() -> None:
     """Files with more events than the last heartbeat reported give no negative count."""
     assert of_attempts([AttemptDeliveries(received=0, closed=(ONE,))], [ONE]) == {
         IN_MEMORY: 0,
-        SET_ASIDE: 0,
+        OUTSIDE_BATCH: 0,
     }
 
 
@@ -59,8 +59,8 @@ def test_notes_beside_a_batch_add_up(place: UPath) -> None:
     batch.count_extra_deliveries({STAGED_BEFORE: 0})
     assert durable_files.read(batch.folder / layout.EXTRA_DELIVERIES) is None
     batch.count_extra_deliveries({STAGED_BEFORE: 2})
-    batch.count_extra_deliveries({STAGED_BEFORE: 3, SET_ASIDE: 1})
-    assert batch.read_extra_deliveries() == {STAGED_BEFORE: 5, SET_ASIDE: 1}
+    batch.count_extra_deliveries({STAGED_BEFORE: 3, OUTSIDE_BATCH: 1})
+    assert batch.read_extra_deliveries() == {STAGED_BEFORE: 5, OUTSIDE_BATCH: 1}
     durable_files.replace(batch.folder / layout.EXTRA_DELIVERIES, b"[1")
     assert batch.read_extra_deliveries() == {}
 

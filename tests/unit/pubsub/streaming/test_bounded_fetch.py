@@ -172,11 +172,11 @@ def test_events_beyond_the_batch_are_kept_until_memory_is_full() -> None:
     result = fetch_one(Delivers(delivery(range(1, 5), large), [delivery(range(5, 7), b"x")]))
     kept = [one.hex() for part in result.beyond for one in part.replay_ids]
     assert (result.events, kept) == (1, [event_id(2), event_id(3)])
-    assert (result.unasked, result.deliveries) == (3, 6)
+    assert (result.beyond_bound, result.deliveries) == (3, 6)
 
 
 def test_events_beyond_the_batch_that_come_after_the_half_close_are_kept() -> None:
     """Surplus events of several responses are kept in order."""
     result = fetch_one(Delivers(delivery(range(1, 3), b"x"), [delivery(range(3, 5), b"x")]))
     kept = [one.hex() for part in result.beyond for one in part.replay_ids]
-    assert (kept, result.unasked) == ([event_id(2), event_id(3), event_id(4)], 0)
+    assert (kept, result.beyond_bound) == ([event_id(2), event_id(3), event_id(4)], 0)

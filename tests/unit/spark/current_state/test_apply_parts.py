@@ -41,7 +41,7 @@ from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.schema.field_types import FieldType
 from tests.unit.changes.building import A, B, change, entry, order, second, state
 
-READING = EventPlace(generation=2, sequence=7)
+READING = EventPlace(generation=2, batch_number=7)
 HEADER = {
     "entityName": "Account",
     "recordIds": [A],
@@ -247,8 +247,8 @@ def test_a_row_never_goes_back() -> None:
         removes=True,
     )
     forward = (
-        "struct(t.applied_generation, t.applied_sequence, t.applied_ordinal) <= "
-        "struct(s.applied_generation, s.applied_sequence, s.applied_ordinal)"
+        "struct(t.applied_generation, t.applied_batch_number, t.applied_ordinal) <= "
+        "struct(s.applied_generation, s.applied_batch_number, s.applied_ordinal)"
     )
     assert f"WHEN MATCHED AND s.sfevents_gone AND ({forward}) THEN DELETE" in said
     assert f"WHEN MATCHED AND ({forward}) THEN UPDATE" in said
