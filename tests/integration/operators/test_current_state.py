@@ -48,7 +48,7 @@ manifest = json.loads(place.read_text())
 held = 0 if "--flush" in sys.argv and not {stubborn} else 2
 events = manifest["events"]
 receipt = dict(version=1, batch_id=manifest["batch_id"], events=events, tables=dict(log=events),
-               quarantined=0, written_at="", applied=dict(applied=events - held, held=held))
+               quarantined=0, written_at="", applied=dict(applied=events - held, open_events=held))
 (place.parent / "receipt.json").write_text(json.dumps(receipt))
 """
 
