@@ -57,7 +57,7 @@ class LocalFiles:
         """Link a whole file to its name, which only one of two can do."""
         path, made = _path(url), _path(temporary)
         with _named(url):
-            path.parent.mkdir(parents=True, exist_ok=True)
+            _make_folder(path.parent)
             self.write_in_place(temporary, content)
             try:
                 path.hardlink_to(made)
@@ -70,20 +70,12 @@ class LocalFiles:
     def write_in_place(self, url: str, content: str | bytes) -> None:
         with _named(url):
             path = _path(url)
-            path.parent.mkdir(parents=True, exist_ok=True)
+            _make_folder(path.parent)
             path.write_bytes(content.encode() if isinstance(content, str) else content)
 
     def make_folder(self, url: str) -> None:
-        """Make a folder and its parents, one of which another landing may remove meanwhile."""
         with _named(url):
-            for tries_left in reversed(range(_MAKINGS)):
-                try:
-                    _path(url).mkdir(parents=True, exist_ok=True)
-                except FileNotFoundError:
-                    if not tries_left:
-                        raise
-                else:
-                    return
+            _make_folder(_path(url))
 
     def move(self, source: str, target: str) -> None:
         with _named(target):
@@ -122,6 +114,24 @@ def _path(url: str) -> Path:
     if path is None:
         raise StagingError(f"{url} is not on a disk of this machine.")
     return path
+
+
+def _make_folder(path: Path) -> None:
+    """Make a folder and its parents, one of which another landing may remove meanwhile."""
+    for tries_left in reversed(range(_MAKINGS)):
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except (FileNotFoundError, FileExistsError) as error:
+            # `mkdir` also reports a folder that was there, and is gone when it looks again.
+            is_file = isinstance(error, FileExistsError) and _is_file(error.filename)
+            if is_file or not tries_left:
+                raise
+        else:
+            return
+
+
+def _is_file(path: str) -> bool:
+    return os.path.lexists(path) and not os.path.isdir(path)  # noqa: PTH112 - a name, not a Path
 
 
 def _below(folder: str, prefix: str) -> Iterator[str]:

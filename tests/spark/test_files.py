@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -66,21 +67,26 @@ def test_a_folder_that_another_removes_in_that_moment_is_gone(spark: Any, tmp_pa
     assert not folder.exists()
 
 
-@pytest.mark.parametrize("store", [Files, HadoopFiles])
+@pytest.mark.parametrize(("store", "rounds"), [(Files, 2_000), (HadoopFiles, 40)])
 def test_folders_come_and_go_below_a_folder_that_goes_when_empty(
-    spark: Any, tmp_path: Path, store: type[Files | HadoopFiles]
+    spark: Any, tmp_path: Path, store: type[Files | HadoopFiles], rounds: int
 ) -> None:
     """A batch makes its folder while another removes its own and the empty one above."""
     root = tmp_path / "_landing"
 
     def come_and_go(batch: int) -> None:
         files, folder = store(spark), f"{root}/{batch}"
-        for _ in range(40):
+        for _ in range(rounds):
             files.make_folder(folder)
             files.remove(folder)
             files.remove_if_empty(str(root))
 
-    with ThreadPoolExecutor(2) as pool:
-        assert list(pool.map(come_and_go, range(2))) == [None, None]
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)  # the threads take turns in the middle of `mkdir`
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            assert list(pool.map(come_and_go, range(2))) == [None, None]
+    finally:
+        sys.setswitchinterval(usual)
     store(spark).remove_if_empty(str(root))
     assert not root.exists()
