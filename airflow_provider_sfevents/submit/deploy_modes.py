@@ -153,8 +153,8 @@ def unresolved_jars(output: str) -> str:
     return (
         f"Spark could not fetch {', '.join(jars)}, which `packages` asks for. Check the "
         "coordinates, and that this machine reaches Maven Central or a repository named by "
-        "`repositories`; or "
-        "give the files themselves as `jars`, without `packages`. If the repository is reached, "
-        "there may be a damaged copy: remove these artifacts from ~/.m2/repository and from the "
-        "folder ~/.ivy2.* of this user. The log above shows Spark's attempts."
+        "`repositories`; or give the files themselves as `jars`, without `packages`. If the "
+        "repository is reached, a damaged copy may be in the way: remove these artifacts from "
+        "~/.m2/repository and from this user's folder ~/.ivy2.*. The log above shows Spark's "
+        "attempts."
     )

@@ -117,11 +117,9 @@ def _what_to_choose(refused: ReplayIdRefusedError, position: Position, where: st
             f"latest` or `{command} <replay id>`."
         )
     return (
-        f"{refused} The replay id is {position.replay_id}, of {where}; its last event was created "
-        f"at {position.last_event_at or 'an unknown time'}. The position was not moved, and no "
-        "event is skipped without your choice. Events published after that replay id and no longer "
-        "kept (72 hours) are lost to this topic; the org may also have been moved or refreshed. To "
-        f"continue, once: `{command} earliest` (all that the bus still holds; events that have "
-        f"landed do not land again) or `{command} latest` (from now on). To let this task choose "
-        "each time: replay_fallback='earliest' or 'latest'; either records a loss window."
+        f"{refused} Stored is {position.replay_id} in {where}, of an event created at "
+        f"{position.last_event_at or 'an unknown time'}. The position was not moved. Choose once: "
+        f"`{command} earliest` (all events that the bus still holds; those that have landed do not "
+        f"land again) or `{command} latest` (new events only). Or let the task choose each time: "
+        "replay_fallback='earliest' or 'latest'. Each choice records a loss window."
     )

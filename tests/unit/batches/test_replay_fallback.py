@@ -53,7 +53,7 @@ def test_without_a_choice_the_user_is_asked() -> None:
     with pytest.raises(ReplayIdRefusedError) as raised:
         replay_fallback.choose(position(replay_id="0a"), "fail", REFUSED, "Variable 'x'")
     said = str(raised.value)
-    assert "The replay id is 0a, of Variable 'x'" in said
+    assert "Stored is 0a in Variable 'x'" in said
     assert "`airflow sfevents position set orders /event/Order__e earliest`" in said
     assert "replay_fallback='earliest' or 'latest'" in said
 
