@@ -17,7 +17,9 @@ from airflow_provider_sfevents.spark.parquet_footers import Footer
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-_MAKINGS = 5
+_MAKINGS = 100
+"""Tries to make a folder: each further one lost a race with a landing that removed its parent."""
+
 _LOCAL = re.compile(r"(?:file:(?://[^/]*)?)?(?P<path>/.*)", re.DOTALL)
 
 

@@ -67,7 +67,7 @@ def test_a_folder_that_another_removes_in_that_moment_is_gone(spark: Any, tmp_pa
     assert not folder.exists()
 
 
-@pytest.mark.parametrize(("store", "rounds"), [(Files, 2_000), (HadoopFiles, 40)])
+@pytest.mark.parametrize(("store", "rounds"), [(Files, 500), (HadoopFiles, 40)])
 def test_folders_come_and_go_below_a_folder_that_goes_when_empty(
     spark: Any, tmp_path: Path, store: type[Files | HadoopFiles], rounds: int
 ) -> None:
