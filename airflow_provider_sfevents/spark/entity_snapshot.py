@@ -54,7 +54,7 @@ def job_of(arguments: Sequence[str] | None) -> Job:
     return (
         options.table_format,
         f"{options.current_state} {options.entity}",
-        lambda spark: apply_snapshot_files(spark, options),
+        lambda spark, stores=None: apply_snapshot_files(spark, options, stores),
     )
 
 

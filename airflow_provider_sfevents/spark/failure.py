@@ -10,7 +10,7 @@ import re
 from urllib.parse import unquote
 
 from airflow_provider_sfevents.exceptions import SfEventsError
-from airflow_provider_sfevents.spark.storage_jars import no_store
+from airflow_provider_sfevents.spark.stores.storage_jars import no_store
 from airflow_provider_sfevents.spark.tables import coordinates
 from airflow_provider_sfevents.spark.tables.merging.conflicts import java_text
 

@@ -1,4 +1,7 @@
-"""Files by URL: a local disk is reached by Python, every other store by Spark's file systems.
+"""Files by URL: a local disk is reached by Python, every other store by a file system.
+
+A classic session brings the file systems of its Spark. A session of Spark Connect has none in
+reach, so this process needs file systems of its own: the caller gives them as `stores`.
 
 On a local disk no checksum files are written: Hadoop's hidden `.crc` files outlive the files they
 belong to, and a reader that meets a stale one fails.
@@ -8,26 +11,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.spark.hadoop_files import HadoopFiles
-from airflow_provider_sfevents.spark.local_files import LocalFiles, local_path
+from airflow_provider_sfevents.spark.remote import is_remote
+from airflow_provider_sfevents.spark.stores.hadoop_files import HadoopFiles
+from airflow_provider_sfevents.spark.stores.local_files import LocalFiles, local_path
+from airflow_provider_sfevents.spark.stores.object_files import ObjectFiles, local_only
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from pyspark.sql import SparkSession
 
-    from airflow_provider_sfevents.spark.parquet_footers import Footer
+    from airflow_provider_sfevents.spark.stores.object_files import Stores
+    from airflow_provider_sfevents.spark.stores.parquet_footers import Footer
 
 
 class Files:
     """Operations of a landing on files. Each raises `StagingError` if the store refuses.
 
-    :raises ConfigurationError: the session has no JVM beside it.
+    :param stores: for a session of Spark Connect: gives the `fsspec` file system that reaches a
+        URL. Default: only URLs of local disks can be reached.
     """
 
-    def __init__(self, spark: SparkSession) -> None:
-        self._hadoop = HadoopFiles(spark)
+    def __init__(self, spark: SparkSession, stores: Stores | None = None) -> None:
         self._local = LocalFiles()
+        self._other: HadoopFiles | ObjectFiles = (
+            ObjectFiles(stores or local_only) if is_remote(spark) else HadoopFiles(spark)
+        )
 
     def exists(self, url: str) -> bool:
         return self._store(url).exists(url)
@@ -106,6 +115,6 @@ class Files:
         """Delete a folder that holds nothing; a twin that puts something in meanwhile keeps it."""
         self._store(url).remove_if_empty(url)
 
-    def _store(self, url: str) -> LocalFiles | HadoopFiles:
-        is_local = local_path(url) is not None and self._hadoop.is_local(url)
-        return self._local if is_local else self._hadoop
+    def _store(self, url: str) -> LocalFiles | HadoopFiles | ObjectFiles:
+        is_local = local_path(url) is not None and self._other.is_local(url)
+        return self._local if is_local else self._other

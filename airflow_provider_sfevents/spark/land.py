@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pyspark.sql import SparkSession
+
+    from airflow_provider_sfevents.spark.stores.object_files import Stores
 
 logger = logging.getLogger("sfevents")
 
@@ -22,8 +24,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return run_job("Not landed", lambda: job_of(arguments))
 
 
-Job = tuple[str, str, "Callable[[SparkSession], object]"]
-"""The tables' format, the job's subject, and its work, given a session."""
+class Act(Protocol):
+    """A job's work in a session.
+
+    :param stores: for a session of Spark Connect, as of `files.Files`.
+    """
+
+    def __call__(self, spark: SparkSession, stores: Stores | None = None) -> object: ...
+
+
+Job = tuple[str, str, Act]
+"""The tables' format, the job's subject, and its work."""
 
 
 def run_job(failed: str, job: Callable[[], Job]) -> int:
@@ -83,7 +94,7 @@ def job_of(arguments: Sequence[str] | None) -> Job:
     return (
         options.table_format,
         options.manifest_url,
-        lambda spark: land(spark, options),
+        lambda spark, stores=None: land(spark, options, stores=stores),
     )
 
 
@@ -110,7 +121,7 @@ def _log_errors_once(spark: SparkSession) -> None:
     On a cluster lost tasks are still logged: most of them are run again, and the job is not told.
     """
     names = ["executor.Executor", "util.Utils", "sql.execution.datasources.FileFormatWriter"]
-    if spark.sparkContext.master.startswith("local"):
+    if str(spark.conf.get("spark.master")).startswith("local"):
         names.append("scheduler.TaskSetManager")
     log4j = spark._jvm.org.apache.logging.log4j  # noqa: SLF001 - the only way
     for name in names:

@@ -48,7 +48,11 @@ def job_of(arguments: Sequence[str] | None) -> Job:
     )
     options = options_from(UpkeepOptions, vars(parser.parse_args(arguments)))
     about = " ".join(root for root, _ in options.roots())
-    return options.table_format, about, lambda spark: maintain(spark, options)
+    return (
+        options.table_format,
+        about,
+        lambda spark, stores=None: maintain(spark, options, stores),
+    )
 
 
 if __name__ == "__main__":

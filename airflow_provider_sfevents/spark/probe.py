@@ -13,6 +13,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.spark.land import run_job
+from airflow_provider_sfevents.spark.remote import is_remote
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from airflow_provider_sfevents.spark.land import Job
+    from airflow_provider_sfevents.spark.stores.object_files import Stores
 
 _USER = "java_method('java.lang.System', 'getProperty', 'user.name') AS user"
 _UNSEEN = re.compile(
@@ -40,8 +42,8 @@ def _probing(arguments: Sequence[str] | None) -> Job:
     parser.add_argument("--answer", required=True, metavar="URL", help="where to write the answer")
     options = parser.parse_args(arguments)
 
-    def act(spark: SparkSession) -> None:
-        Files(spark).write_staged(options.answer, json.dumps(answer(spark, options.probe)))
+    def act(spark: SparkSession, stores: Stores | None = None) -> None:
+        Files(spark, stores).write_staged(options.answer, json.dumps(answer(spark, options.probe)))
 
     return "parquet", options.probe, act
 
@@ -49,8 +51,9 @@ def _probing(arguments: Sequence[str] | None) -> Job:
 def answer(spark: SparkSession, probe: str) -> dict[str, str]:
     """Read the file on an executor: the user that it runs as, and the reason if it cannot."""
     [row] = spark.range(1).selectExpr(_USER).collect()
-    # Otherwise the log has the stack trace of each of four tries.
-    spark.sparkContext.setLogLevel("OFF")
+    if not is_remote(spark):
+        # Otherwise the log has the stack trace of each of four tries.
+        spark.sparkContext.setLogLevel("OFF")
     try:
         spark.read.text(probe).collect()
     except Exception as error:  # noqa: BLE001 - each is a reason, and reported as one

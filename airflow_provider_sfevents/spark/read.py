@@ -101,8 +101,8 @@ def write_receipt(
         quarantined=quarantined,
         duplicates=duplicates,
         written_at=datetime.now(UTC).isoformat(),
-        writer=str(spark.sparkContext.appName),
-        application_id=str(spark.sparkContext.applicationId),
+        writer=str(spark.conf.get("spark.app.name")),
+        application_id=str(spark.conf.get("spark.app.id")),
         end=batch.manifest.end,
     )
     write_receipt_file(files, batch, receipt)

@@ -18,7 +18,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, StagingError
-from airflow_provider_sfevents.spark.hadoop_files import HadoopFiles
+from airflow_provider_sfevents.spark.stores.hadoop_files import HadoopFiles
 from airflow_provider_sfevents.submit.java import find_java
 from tests.cluster import store as s3
 from tests.cluster.conftest import ORDERS

@@ -12,7 +12,7 @@ import pytest
 from typing_extensions import override
 
 from airflow_provider_sfevents.spark.files import Files
-from airflow_provider_sfevents.spark.hadoop_files import HadoopFiles
+from airflow_provider_sfevents.spark.stores.hadoop_files import HadoopFiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,7 +11,6 @@ from airflow_provider_sfevents.spark.files import Files
 from airflow_provider_sfevents.spark.landing.land_batch import land
 from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from airflow_provider_sfevents.spark.landing.staged_batch import open_batch
-from airflow_provider_sfevents.spark.landing.writing import reading_session
 
 if TYPE_CHECKING:
     from tests.spark.conftest import Lake, Staging
@@ -38,7 +37,7 @@ def test_the_files_of_a_split_are_one_task_in_the_batchs_order(
     """One task reads the files of a split in the batch's order, whatever their sizes."""
     batch = open_batch(spark, Files(spark), written(staging))
 
-    rows = batch.rows(reading_session(spark), batch.manifest.schemas, batch.splits)
+    rows = batch.rows(spark, batch.manifest.schemas, batch.splits)
 
     assert rows.rdd.getNumPartitions() == 1
     assert [row.ordinal for row in rows.collect()] == list(range(sum(SIZES)))
@@ -81,7 +80,7 @@ def test_what_is_decoded_does_not_depend_on_how_files_go_together(
     batch = open_batch(spark, Files(spark), written(staging), accelerated=True)
     (kind,) = batch.plan.types
 
-    together = batch.decoded(reading_session(spark), kind, keep_payload=True, splits=batch.splits)
+    together = batch.decoded(spark, kind, keep_payload=True, splits=batch.splits)
     anyhow = batch.decoded(spark, kind, keep_payload=True)
 
     assert together.orderBy("batch_ordinal").collect() == anyhow.orderBy("batch_ordinal").collect()

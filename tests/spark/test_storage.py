@@ -9,9 +9,9 @@ import pytest
 
 from airflow_provider_sfevents.spark.failure import one_line
 from airflow_provider_sfevents.spark.files import Files
-from airflow_provider_sfevents.spark.hadoop_files import HadoopFiles
 from airflow_provider_sfevents.spark.landing.land_batch import land
 from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
+from airflow_provider_sfevents.spark.stores.hadoop_files import HadoopFiles
 from airflow_provider_sfevents.staging import layout
 
 if TYPE_CHECKING:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import os
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,6 +17,7 @@ from airflow_provider_sfevents.spark.avro.decoder_needs import (
     check_needs,
 )
 from airflow_provider_sfevents.spark.avro.executor_decoder import is_this_python, lacking
+from airflow_provider_sfevents.spark.remote import is_remote
 from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.schema.field_types import quoted
 
@@ -69,25 +72,30 @@ def undecodable(rows: DataFrame, task: executor_tasks.Task) -> DataFrame:
     return rows.mapInArrow(partial(executor_tasks.undecodable, task), executor_tasks.QUARANTINE_SQL)
 
 
-def _looked(spark: SparkSession) -> tuple[str, tuple[str, ...]]:
+def _looked(spark: SparkSession) -> tuple[str, list[str]]:
     """Return the path of an executor's Python, and its missing modules.
 
     One executor is asked, without Arrow, as that may be missing. It is not asked if it is this very
     Python, because the start of another one takes longer than a second.
     """
+    from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
+
     names = (PACKAGE, *EXECUTORS_NEED, ACCELERATOR)
 
     # A nested function is pickled by value; others would be imported from this package, which may
     # be missing there.
-    def look(_: object) -> tuple[str, tuple[str, ...]]:
+    def look(_: object) -> str:
+        import json
         import sys
         from importlib.util import find_spec
 
-        return sys.executable, tuple(name for name in names if find_spec(name) is None)
+        return json.dumps([sys.executable, [one for one in names if find_spec(one) is None]])
 
-    if spark.sparkContext.master.startswith("local") and is_this_python(
-        spark.sparkContext.pythonExec
-    ):
-        return look(None)
-    found: tuple[str, tuple[str, ...]] = spark.sparkContext.parallelize([None], 1).map(look).first()
-    return found
+    local = not is_remote(spark) and str(spark.conf.get("spark.master", "")).startswith("local")
+    if local and is_this_python(os.environ.get("PYSPARK_PYTHON", "python3")):
+        said = look(None)
+    else:
+        [row] = spark.range(1).select(F.udf(look, "string", useArrow=False)("id")).collect()
+        said = str(row[0])
+    python, missing = json.loads(said)
+    return python, missing

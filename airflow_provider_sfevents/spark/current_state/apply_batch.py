@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.current_state.current_state_options import ApplyOptions
     from airflow_provider_sfevents.spark.landing.landed_batch import LandedBatch
     from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
+    from airflow_provider_sfevents.spark.stores.object_files import Stores
 
     Act = Callable[[ApplyRun, ChangeBatch, Admission, ApplyOptions], dict[str, int]]
 
@@ -59,14 +60,20 @@ logger = logging.getLogger(__name__)
 _PLANS = 10
 
 
-def land_and_apply(spark: SparkSession, landing: LandingOptions, options: ApplyOptions) -> Receipt:
+def land_and_apply(
+    spark: SparkSession,
+    landing: LandingOptions,
+    options: ApplyOptions,
+    stores: Stores | None = None,
+) -> Receipt:
     """Land a batch in the event tables, apply it to the current-state tables, write the receipt.
 
+    :param stores: as of `Files`.
     :raises NotLandedError: another form of the batch has landed, not the one staged here; nothing
         is applied.
     """
     if options.flush:
-        return _flush(spark, options)
+        return _flush(spark, options, stores)
 
     def apply(receipt: Receipt, landed: LandedBatch) -> Receipt:
         manifest = landed.staged.manifest
@@ -78,17 +85,17 @@ def land_and_apply(spark: SparkSession, landing: LandingOptions, options: ApplyO
                 "staging area is another one, and is to be applied from there. Nothing of this "
                 "form was applied; give all workers one staging area."
             )
-        return replace(receipt, applied=apply_batch(spark, options, landed))
+        return replace(receipt, applied=apply_batch(spark, options, landed, stores))
 
-    return land(spark, landing, finish=apply)
+    return land(spark, landing, finish=apply, stores=stores)
 
 
-def _flush(spark: SparkSession, options: ApplyOptions) -> Receipt:
+def _flush(spark: SparkSession, options: ApplyOptions, stores: Stores | None) -> Receipt:
     """Flush the open transaction, and add the result to the batch's receipt.
 
     :raises NotLandedError: the batch has no receipt.
     """
-    files = Files(spark)
+    files = Files(spark, stores)
     ensure_staged(files, options.manifest_url)
     manifest = Manifest.from_json(files.read_text(options.manifest_url), options.manifest_url)
     url = f"{options.manifest_url.rpartition('/')[0]}/{layout.RECEIPT}"
@@ -97,7 +104,7 @@ def _flush(spark: SparkSession, options: ApplyOptions) -> Receipt:
             f"There is no receipt at {url}: the batch has not landed, so nothing of it can be held."
         )
     before = Receipt.from_json(files.read_text(url), url)
-    counts = flush_transaction(spark, options, manifest)
+    counts = flush_transaction(spark, options, manifest, stores)
     receipt = replace(
         before,
         applied={**(before.applied or {}), **counts},
@@ -107,9 +114,12 @@ def _flush(spark: SparkSession, options: ApplyOptions) -> Receipt:
     return receipt
 
 
-def apply_batch(spark: SparkSession, options: ApplyOptions, landed: LandedBatch) -> dict[str, int]:
+def apply_batch(
+    spark: SparkSession, options: ApplyOptions, landed: LandedBatch, stores: Stores | None = None
+) -> dict[str, int]:
     """Apply a landed batch to the current-state tables; a second apply changes nothing.
 
+    :param stores: as of `Files`.
     :returns: what became of events (`applied`, `kept`, `repeated`, `unapplied`, `old`,
         `contained`), how many are `held`, and how many records and entities are marked now.
     :raises PositionConflictError: the tables are fed by another source, batches before this one are
@@ -118,21 +128,25 @@ def apply_batch(spark: SparkSession, options: ApplyOptions, landed: LandedBatch)
     :raises ConfigurationError: something that was asked for cannot be.
     """
     batch = batch_of(landed.staged.manifest)
-    return _planned(spark, options, batch, partial(_applied, landed))
+    return _planned(spark, options, stores, batch, partial(_applied, landed))
 
 
 def flush_transaction(
-    spark: SparkSession, options: ApplyOptions, manifest: Manifest
+    spark: SparkSession, options: ApplyOptions, manifest: Manifest, stores: Stores | None = None
 ) -> dict[str, int]:
     """Flush a batch's open transaction after silence; no event is read.
 
     Results and errors are those of `apply_batch`.
     """
-    return _planned(spark, options, batch_of(manifest), _flushed)
+    return _planned(spark, options, stores, batch_of(manifest), _flushed)
 
 
 def _planned(
-    spark: SparkSession, options: ApplyOptions, batch: ChangeBatch, act: Act
+    spark: SparkSession,
+    options: ApplyOptions,
+    stores: Stores | None,
+    batch: ChangeBatch,
+    act: Act,
 ) -> dict[str, int]:
     """Run the apply; start again if another job has recorded columns meanwhile."""
     began = time.monotonic()
@@ -142,6 +156,7 @@ def _planned(
         options.table_format,
         options.landing_folder,
         row_changes=options.row_changes,
+        stores=stores,
     )
     for _ in range(_PLANS):
         try:

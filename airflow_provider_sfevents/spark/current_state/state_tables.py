@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.changes.fields import Layout
     from airflow_provider_sfevents.spark.changes.resync_entries import ResyncEntry
     from airflow_provider_sfevents.spark.changes.source import Progress
+    from airflow_provider_sfevents.spark.stores.object_files import Stores
     from airflow_provider_sfevents.spark.tables.interface import Dialect
     from airflow_provider_sfevents.spark.tables.table_options import RowChanges
 
@@ -279,13 +280,15 @@ def open_state(
     landing_folder: str = "",
     *,
     row_changes: RowChanges = "rewrite",
+    stores: Stores | None = None,
 ) -> StateTables:
     """Open the tables below a root or in a namespace; only a missing namespace is made.
 
     :param row_changes: of tables that are made (`table_options.state_options`).
+    :param stores: as of `Files`.
     :raises ConfigurationError: they cannot be; the message says what to change.
     """
-    files = Files(spark)
+    files = Files(spark, stores)
     session, dialect, root = open_dialect(
         spark,
         files,

@@ -25,7 +25,7 @@ from airflow_provider_sfevents.spark.landing.fence import (
     twins,
 )
 from airflow_provider_sfevents.spark.landing.staged_batch import ensure_unchanged
-from airflow_provider_sfevents.spark.landing.writing import AttemptWriter, reading_session
+from airflow_provider_sfevents.spark.landing.writing import AttemptWriter
 from airflow_provider_sfevents.spark.schema.drift import drift_report
 from airflow_provider_sfevents.spark.tables import file_moves
 from airflow_provider_sfevents.spark.tables.interface import Attempt
@@ -139,7 +139,7 @@ class LandingAttempt:
 
     def _land(self) -> LedgerRow:
         writer = AttemptWriter(
-            reading_session(self._spark),
+            self._tables.spark,
             self._files,
             self._batch,
             self._fence.folder,
@@ -352,7 +352,7 @@ class LandingAttempt:
             duplicates=landed.duplicates,
             written_at=_now(),
             writer=WRITER,
-            application_id=str(self._spark.sparkContext.applicationId),
+            application_id=str(self._spark.conf.get("spark.app.id")),
             end=landed.end,
             drift=[dict(change) for change in landed.drift],
         )

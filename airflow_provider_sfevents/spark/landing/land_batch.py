@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
+    from airflow_provider_sfevents.spark.stores.object_files import Stores
     from airflow_provider_sfevents.spark.tables.interface import Tables
     from airflow_provider_sfevents.staging.manifest import Receipt
 
@@ -61,11 +62,13 @@ def land(
     options: LandingOptions,
     *,
     finish: Callable[[Receipt, LandedBatch], Receipt] | None = None,
+    stores: Stores | None = None,
 ) -> Receipt:
     """Land a batch; if it has landed before, its rows are replaced, so each event is there once.
 
     :param finish: called with the batch when its rows are in the tables, before the receipt is
         written; returns the receipt's content.
+    :param stores: as of `Files`.
     :returns: the receipt of what has landed; if another form of the batch has landed, that form's
         receipt.
     :raises StagingError: the batch is not whole, or what was written does not add up to it.
@@ -73,7 +76,7 @@ def land(
         being landed. Nothing counts as landed.
     """
     began = time.monotonic()
-    files = Files(spark)
+    files = Files(spark, stores)
     ensure_staged(files, options.manifest_url)
     tables = open_tables(
         spark,

@@ -75,8 +75,8 @@ class StagedBatch:
     ) -> DataFrame:
         """Staged rows written with these schemas.
 
-        :param splits: those to read; in a session in which one task reads one of them
-            (`writing.reading_session`) that is in the batch's order. Default: all, as Spark likes.
+        :param splits: those to read, each by one task, in the batch's order. Default: all, as
+            Spark likes.
         """
         from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 
@@ -84,12 +84,13 @@ class StagedBatch:
         if splits is None:
             found = [self._read(spark, self.manifest.parts, wanted)]
         else:
-            # Spark reads the files of a task by size, the largest first.
+            # Spark reads the files of a task by size, the largest first. Pieces of one file keep
+            # their order.
             found = [
                 rows if len(split.parts) == 1 else rows.sortWithinPartitions(layout.ORDINAL)
                 for split in splits
                 if split.schemas & wanted
-                for rows in [self._read(spark, split.parts, wanted)]
+                for rows in [self._read(spark, split.parts, wanted).coalesce(1)]
             ]
         if not found:
             return spark.createDataFrame([], STAGED_SQL)

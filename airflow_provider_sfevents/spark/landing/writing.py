@@ -18,7 +18,6 @@ from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.side_by_side import side_by_side
 from airflow_provider_sfevents.spark.tables import file_moves
-from airflow_provider_sfevents.spark.tables.sessions import SETTLED, settle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Set as AbstractSet
@@ -31,9 +30,6 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.schema.event_columns import EventType
 
 logger = logging.getLogger(__name__)
-
-_ROWS_PER_ARROW_BATCH = 10_000
-_BYTES_PER_ARROW_BATCH = 64 * 1024 * 1024
 
 OPEN_FILES = 10
 """Dates of a split that are written side by side.
@@ -49,7 +45,7 @@ _ALL_DIFFERENT = (envelope.EVENT_ID, envelope.REPLAY_ID, envelope.ORDINAL, envel
 class AttemptWriter:
     """Writes a batch's tables below the folder of an attempt.
 
-    :param spark: a session in which one task reads one split (`reading_session`).
+    :param spark: the session of the tables.
     :param folder: the attempt's.
     """
 
@@ -221,28 +217,3 @@ class AttemptWriter:
 
 def _instant(microseconds: int) -> datetime:
     return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=microseconds)
-
-
-def reading_session(spark: SparkSession) -> SparkSession:
-    """Make a session for decoding a batch, in which one task reads one split.
-
-    Each split is read separately (`StagedBatch.rows`). These settings keep Spark from dividing
-    files, from adding costs for opening them, and from aiming at a number of tasks, so that the
-    result follows from the batch alone.
-    """
-    session = spark.newSession()
-    settings = {
-        **SETTLED,
-        "spark.sql.files.maxPartitionBytes": str(2**62),
-        "spark.sql.files.minPartitionNum": "1",
-        "spark.sql.files.openCostInBytes": "0",
-        # ICU takes a second to start, and hexadecimal digits do not need it.
-        "spark.sql.icu.caseMappings.enabled": "false",
-        # The splits are read by the same code, which Java then compiles once.
-        "spark.sql.codegen.useIdInClassName": "false",
-        "spark.sql.execution.arrow.maxRecordsPerBatch": str(_ROWS_PER_ARROW_BATCH),
-        "spark.sql.execution.arrow.maxBytesPerBatch": str(_BYTES_PER_ARROW_BATCH),
-    }
-    settle(session, settings)
-    session.conf.unset("spark.sql.files.maxPartitionNum")
-    return session

@@ -10,13 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.spark.remote import is_remote
 from airflow_provider_sfevents.spark.schema.field_types import quoted
-from airflow_provider_sfevents.spark.tables import coordinates, file_moves, ledger, naming
+from airflow_provider_sfevents.spark.tables import file_moves, ledger, naming
 from airflow_provider_sfevents.spark.tables.sessions import (
     CATALOGS,
     EXTENSIONS,
     extended,
-    require_class,
 )
 from airflow_provider_sfevents.spark.tables.table_options import event_properties, layout_sql
 
@@ -70,17 +70,20 @@ def settings(catalog: str, master: str, configured: str) -> Mapping[str, str]:
 
 
 def require(spark: SparkSession) -> None:
-    """Make sure that Delta can be had, before anything is written.
+    """Make sure that Spark was started with Delta's extension, before anything is written.
 
-    :raises ConfigurationError: it cannot; the message says what to add.
+    :raises ConfigurationError: it was not; the message says what to add.
     """
-    require_class(spark, EXTENSION, naming.DELTA, coordinates.DELTA)
     if EXTENSION not in str(spark.conf.get(EXTENSIONS, "")):
+        starts = (
+            "which only a start of the Spark Connect server can set"
+            if is_remote(spark)
+            else f"(and {CATALOGS}{naming.SESSION_CATALOG}={CATALOG}); land.py sets both, but this "
+            "session was made without"
+        )
         raise ConfigurationError(
             f"table_format='delta' needs Spark to be started with {EXTENSIONS}={EXTENSION} "
-            f"(and {CATALOGS}{naming.SESSION_CATALOG}="
-            f"{CATALOG}); land.py sets both, but this session was made without. Nothing was "
-            f"written."
+            f"{starts}. Nothing was written."
         )
 
 

@@ -11,8 +11,8 @@ import zlib
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.spark.tables import coordinates, naming
-from airflow_provider_sfevents.spark.tables.sessions import CATALOGS, require_class
+from airflow_provider_sfevents.spark.tables import naming
+from airflow_provider_sfevents.spark.tables.sessions import CATALOGS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,12 +52,8 @@ def namespace_of(root: str) -> tuple[naming.Namespace, Mapping[str, str]]:
     return naming.Namespace(catalog=catalog, path=(last,)), made
 
 
-def require(spark: SparkSession, catalog: str) -> None:
-    """Make sure that Iceberg and the catalog can be had, before anything is written.
-
-    :raises ConfigurationError: they cannot; the message says what to add.
-    """
-    require_class(spark, CATALOG, naming.ICEBERG, coordinates.ICEBERG)
+def require_catalog(spark: SparkSession, catalog: str) -> None:
+    """:raises ConfigurationError: Spark knows no such catalog."""
     if not spark.conf.get(f"{CATALOGS}{catalog}", ""):
         raise ConfigurationError(
             f"Spark knows no catalog {catalog!r}; nothing was written. Configure it: "

@@ -10,7 +10,8 @@ from urllib.parse import unquote
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark.schema.field_types import quoted
-from airflow_provider_sfevents.spark.tables import delta, iceberg, naming
+from airflow_provider_sfevents.spark.tables import coordinates, delta, iceberg, naming
+from airflow_provider_sfevents.spark.tables.sessions import namespace_exists
 from airflow_provider_sfevents.spark.tables.table_options import event_properties, layout_sql
 
 if TYPE_CHECKING:
@@ -62,9 +63,10 @@ class Named:
     def ensure_namespace(self, *, make: bool) -> None:
         """Make the namespace unless it is there.
 
-        :raises ConfigurationError: it is not, and is not to be made.
+        :raises ConfigurationError: it is not, and is not to be made; or Spark has not the jar.
         """
-        if self._spark.catalog.databaseExists(self._name):
+        jar = coordinates.ICEBERG if self._is_iceberg() else coordinates.DELTA
+        if namespace_exists(self._spark, self._name, self.using, jar):
             return
         if not make:
             raise ConfigurationError(

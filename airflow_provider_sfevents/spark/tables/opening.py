@@ -6,13 +6,14 @@ import logging
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.spark.tables import delta, iceberg, naming
+from airflow_provider_sfevents.spark.tables import coordinates, delta, iceberg, naming
 from airflow_provider_sfevents.spark.tables.delta import DeltaByPath
 from airflow_provider_sfevents.spark.tables.merging.merged_tables import MergedTables
 from airflow_provider_sfevents.spark.tables.named import Named
 from airflow_provider_sfevents.spark.tables.parquet.parquet_tables import ParquetTables
 from airflow_provider_sfevents.spark.tables.sessions import (
     CATALOGS,
+    namespace_exists,
     own_session,
     reading_session,
 )
@@ -119,8 +120,11 @@ def open_format(
         delta.require(spark)
         catalog = place.catalog if isinstance(place, naming.Namespace) else naming.SESSION_CATALOG
         configured = str(spark.conf.get(f"{CATALOGS}{catalog}", ""))
-        session = made(spark, delta.settings(catalog, spark.sparkContext.master, configured))
+        master = str(spark.conf.get("spark.master", ""))
+        session = made(spark, delta.settings(catalog, master, configured))
         if isinstance(place, naming.Folder):
+            session_catalog = f"{naming.SESSION_CATALOG}.default"
+            namespace_exists(session, session_catalog, naming.DELTA, coordinates.DELTA)
             return session, DeltaByPath(files, place.root, options)
         delta.require_catalog(session, catalog)
         return session, Named(session, place, naming.DELTA, options)
@@ -131,7 +135,7 @@ def open_format(
         namespace, root = place, ""
         settings = {f"{CATALOGS}{place.catalog}.cache-enabled": "false"}
     session = made(spark, settings)
-    iceberg.require(session, namespace.catalog)
+    iceberg.require_catalog(session, namespace.catalog)
     return session, Named(session, namespace, naming.ICEBERG, options, root)
 
 

@@ -1,10 +1,18 @@
-"""Spark sessions for tables: the settings that results depend on, and the formats' jars."""
+"""Spark sessions for tables: the settings that results depend on, and the formats' jars.
+
+1. In a classic session the tables get a session of their own, a clone of the given one, so that a
+   user's own session keeps its settings.
+2. A session of Spark Connect is one client's own on the server. Its settings are changed in place:
+   on the server each further session would hold memory and start a Python of its own.
+"""
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.spark.remote import is_remote
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,35 +42,40 @@ SETTLED: Mapping[str, str] = {
 """Settings of every session that writes, so that no default of the cluster changes a result."""
 
 
+READING: Mapping[str, str] = {
+    "spark.sql.files.openCostInBytes": "65536",  # with many small files
+    # ICU takes a second to start, and hexadecimal digits do not need it.
+    "spark.sql.icu.caseMappings.enabled": "false",
+    # The splits of a batch are read by the same code, which Java then compiles once.
+    "spark.sql.codegen.useIdInClassName": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(64 * 1024 * 1024),
+}
+"""Settings of every session that writes, which make reading and decoding quicker."""
+
 FEW_ROWS = 20_000
 """Rows of a batch for which Spark's plans are made as small as can be."""
 
+_NO_CLASS = "Cannot find catalog plugin class"
+"""Part of Spark's message if the class of a catalog is on no class path."""
+
 
 def own_session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
-    """Make a session for landing, with the given session's catalogs and these settings."""
-    quick = {"spark.sql.files.openCostInBytes": "65536"}  # with many small files
-    return _made(spark, CATALOGS, {**SETTLED, **quick, **settings})
+    """Open a session for landing, with the given session's settings and these."""
+    return reading_session(spark, {**SETTLED, **READING, **settings})
 
 
 def reading_session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
-    """Make a session for a user's own reading, with the given session's settings and these."""
-    return _made(spark, "spark.sql.", settings)
-
-
-def _made(spark: SparkSession, copied: str, settings: Mapping[str, str]) -> SparkSession:
-    session = spark.newSession()
-    found = {key: value for key, value in settings_of(spark).items() if key.startswith(copied)}
-    # What Spark was started with every session has, and none can set. Of catalogs' keys Spark knows
-    # too little to say so.
-    kept = {
-        key: value
-        for key, value in found.items()
-        if key.startswith(CATALOGS) or spark.conf.isModifiable(key)
-    }
-    for key, value in kept.items():
-        session.conf.set(key, value)
+    """Open a session for a user's own reading, with the given session's settings and these."""
+    session = spark if is_remote(spark) else _clone(spark)
     settle(session, settings)
     return session
+
+
+def _clone(spark: SparkSession) -> SparkSession:
+    """Make a session with the same settings, which PySpark has for Spark Connect alone."""
+    java: Any = spark._jsparkSession  # noqa: SLF001 - the only way to Java
+    return type(spark)(spark.sparkContext, jsparkSession=java.cloneSession())
 
 
 def few_rows(session: SparkSession, rows: int) -> None:
@@ -79,7 +92,9 @@ def few_rows_merge(session: SparkSession, rows: int) -> None:
 
 
 def settings_of(session: SparkSession) -> dict[str, str]:
-    """Read all settings of a session in a few calls to Java; PySpark needs two for each of them."""
+    """Read all settings of a session in few calls; PySpark needs two to Java for each of them."""
+    if is_remote(session):
+        return dict(session.conf.getAll)
     java: Any = session._jvm  # noqa: SLF001 - the only way to Java
     # A copy: entries of Scala's own map do not tell what they hold.
     found = java.java.util.HashMap(session.conf._jconf.getAllAsJava()).entrySet()  # noqa: SLF001
@@ -93,8 +108,15 @@ def settle(session: SparkSession, settings: Mapping[str, str]) -> None:
 
     :raises ConfigurationError: a setting has another value afterwards.
     """
-    for key, value in settings.items():
-        session.conf.set(key, value)
+    if is_remote(session):
+        conf: Any = session.conf
+        with warnings.catch_warnings():
+            # A refused setting is a warning here; the error below names it.
+            warnings.simplefilter("ignore")
+            conf._set_all(dict(settings), silent=True)  # noqa: SLF001 - one call for all of them
+    else:
+        for key, value in settings.items():
+            session.conf.set(key, value)
     check_settled(settings, settings_of(session))
 
 
@@ -109,22 +131,28 @@ def check_settled(settings: Mapping[str, str], found: Mapping[str, str]) -> None
             )
 
 
-def require_class(spark: SparkSession, name: str, table_format: str, coordinates: str) -> None:
-    """Make sure that a format's jar is on the classpath.
+def namespace_exists(
+    session: SparkSession, namespace: str, table_format: str, coordinates: str
+) -> bool:
+    """Tell whether a catalog has a namespace; for this, Spark loads the catalog's class.
 
-    :raises ConfigurationError: it is not.
+    :param namespace: quoted, with its catalog.
+    :param coordinates: of the jar that has the catalog's class.
+    :raises ConfigurationError: Spark does not have the format's jar.
     """
-    from py4j.protocol import Py4JJavaError
-
-    # Jars given by --jars and --packages are known to the thread's class loader only.
-    loader = spark._jvm.java.lang.Thread.currentThread().getContextClassLoader()  # noqa: SLF001 - the only way to Java
     try:
-        loader.loadClass(name)
-    except Py4JJavaError as error:
+        return bool(session.catalog.databaseExists(namespace))
+    except Exception as error:
+        if _NO_CLASS not in str(error):
+            raise
+        remedy = (
+            "Start the Spark Connect server with it: --packages"
+            if is_remote(session)
+            else "Give packages= to the operator (spark-submit --packages):"
+        )
         raise ConfigurationError(
             f"table_format={table_format!r} needs a jar that this Spark does not have; "
-            f"nothing was written. Give packages="
-            f"'{coordinates}' to the operator (spark-submit --packages), or put the jar and "
+            f"nothing was written. {remedy} {coordinates}, or put the jar and "
             f"what it depends on into jars=."
         ) from error
 

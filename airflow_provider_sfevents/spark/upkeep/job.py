@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from airflow_provider_sfevents.spark.stores.object_files import Stores
     from airflow_provider_sfevents.spark.tables.delta import DeltaByPath
     from airflow_provider_sfevents.spark.upkeep.plan import TableReport, UpkeepOptions
 
@@ -43,13 +44,16 @@ _EVENT_COLUMNS = frozenset({envelope.BATCH_ID, envelope.ORDINAL, envelope.EVENT_
 _STATE_COLUMNS = frozenset({state_tables.RECORD_ID, *state_tables.ORDER})
 
 
-def maintain(spark: SparkSession, options: UpkeepOptions) -> dict[str, Any]:
+def maintain(
+    spark: SparkSession, options: UpkeepOptions, stores: Stores | None = None
+) -> dict[str, Any]:
     """Maintain tables, or report what would be done.
 
+    :param stores: as of `Files`.
     :returns: `plan.summary`.
     :raises ConfigurationError: no table is there, or the format cannot be had.
     """
-    files = Files(spark)
+    files = Files(spark, stores)
     reports: list[TableReport] = []
     for root, is_state in options.roots():
         reports += _maintained(spark, files, root, options, is_state=is_state)

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from airflow_provider_sfevents.exceptions import StagingError
-from airflow_provider_sfevents.spark.local_files import LocalFiles, local_path
-from airflow_provider_sfevents.spark.parquet_footers import Footer
+from airflow_provider_sfevents.spark.stores.local_files import LocalFiles, local_path
+from airflow_provider_sfevents.spark.stores.parquet_footers import Footer
 
 FILES = LocalFiles()
 

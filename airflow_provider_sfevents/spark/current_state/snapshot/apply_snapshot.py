@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.current_state.apply_run import ApplyRun
     from airflow_provider_sfevents.spark.current_state.current_state_options import Deletions
     from airflow_provider_sfevents.spark.schema.evolution import Evolution
+    from airflow_provider_sfevents.spark.stores.object_files import Stores
     from airflow_provider_sfevents.spark.tables.table_options import RowChanges
 
 logger = logging.getLogger(__name__)
@@ -81,6 +82,7 @@ def apply_snapshot(
     event_schema: str = "",
     decimals: Mapping[str, str] | None = None,
     lacking: Iterable[str] = (),
+    stores: Stores | None = None,
 ) -> dict[str, int]:
     """Make records equal to those read from the org; this also fills a new table.
 
@@ -95,6 +97,7 @@ def apply_snapshot(
         and where a field has changed its kind, to tell which of its columns the read fills.
         `decimals`, as of the apply, go with it.
     :param lacking: fields that the table has, and the read knowingly has not: null from now on.
+    :param stores: as of `Files`.
     :returns: how many records were `replaced`, `deleted`, left as they are since they are `newer`
         than the read, or `refused` since their entries are; and how many entries are left.
     :raises ConfigurationError: the read cannot be used; nothing has been changed.
@@ -104,7 +107,9 @@ def apply_snapshot(
             f"read_at={read_at.isoformat()} has no time zone. Give the `Date` header, with its "
             "zone, of a response from before the read."
         )
-    state = open_state(spark, current_state, table_format, landing_folder, row_changes=row_changes)
+    state = open_state(
+        spark, current_state, table_format, landing_folder, row_changes=row_changes, stores=stores
+    )
     with begun(state, deletions=deletions, history=history) as run:
         check_deletions(progress_of(run.progress), deletions)
         layout, filled = _columns(run, entity, event_schema, decimals or {})

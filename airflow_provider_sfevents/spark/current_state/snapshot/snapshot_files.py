@@ -16,16 +16,20 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.current_state.snapshot.snapshot_options import (
         SnapshotOptions,
     )
+    from airflow_provider_sfevents.spark.stores.object_files import Stores
 
 logger = logging.getLogger(__name__)
 
 
-def apply_snapshot_files(spark: SparkSession, options: SnapshotOptions) -> dict[str, int]:
+def apply_snapshot_files(
+    spark: SparkSession, options: SnapshotOptions, stores: Stores | None = None
+) -> dict[str, int]:
     """Apply the entity snapshot in some files.
 
+    :param stores: as of `Files`.
     :raises ConfigurationError: the read cannot be used; nothing has been changed.
     """
-    files = Files(spark)
+    files = Files(spark, stores)
     counts = apply_snapshot(
         spark,
         options.current_state,
@@ -42,6 +46,7 @@ def apply_snapshot_files(spark: SparkSession, options: SnapshotOptions) -> dict[
         event_schema=files.read_text(options.event_schema) if options.event_schema else "",
         decimals=options.decimals,
         lacking=options.lacking,
+        stores=stores,
     )
     if options.report:
         files.write_staged(options.report, json.dumps(counts))

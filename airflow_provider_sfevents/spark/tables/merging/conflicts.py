@@ -1,6 +1,7 @@
 """Commits that fail because another writer's commit came first, and their retries.
 
-The formats report a conflict by exceptions of their own, which Spark wraps in others.
+The formats report a conflict by exceptions of their own, which Spark wraps in others. A classic
+session has the Java exceptions themselves, a session of Spark Connect their text.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def is_conflict(error: BaseException) -> bool:
 
 def java_text(error: BaseException) -> str:
     """Text of an error and of its causes in Java."""
-    said = [str(error)]
+    said = [str(error), str(getattr(error, "_stacktrace", "") or "")]
     cause = getattr(error, "_origin", None) or getattr(error, "java_exception", None)
     for _ in range(_MOST_CAUSES):
         if cause is None:

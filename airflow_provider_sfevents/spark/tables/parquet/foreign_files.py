@@ -25,6 +25,7 @@ from urllib.parse import unquote
 
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import NotLandedError, StagingError
+from airflow_provider_sfevents.spark.remote import spark_errors
 from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.tables import file_moves
 
@@ -140,7 +141,7 @@ class ForeignFiles:
         )
         try:
             found = per_file.orderBy("name").collect()
-        except _spark_errors() as error:
+        except spark_errors() as error:
             self._refuse(folder, batch_id, f"cannot be read ({_first_line(error)})", "Mend it")
         for row in found:
             path = f"{folder}/{unquote(row['name'])}"  # Spark gives it as part of a URL
@@ -165,7 +166,7 @@ class ForeignFiles:
             return ""
         try:
             self._without(batch_id, path).write.option("maxRecordsPerFile", 0).parquet(folder)
-        except _spark_errors() as error:
+        except spark_errors() as error:
             why = f"holds rows of it, and cannot be written anew ({_first_line(error)})"
             self._refuse(path, batch_id, why, take_out)
         (name,) = (name for name in self._files.names(folder) if name.endswith(".parquet"))
@@ -196,14 +197,6 @@ def _folder(path: str) -> str:
 
 def _name(path: str) -> str:
     return path.rpartition("/")[2]
-
-
-def _spark_errors() -> tuple[type[Exception], ...]:
-    """Exception types that Spark raises for files that it cannot read."""
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
-
-    return (PySparkException, Py4JJavaError)
 
 
 def _first_line(error: Exception) -> str:

@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.spark.remote import spark_errors
 from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.tables import file_moves, naming
 from airflow_provider_sfevents.spark.tables.parquet.file_ledger import FileLedger
@@ -44,11 +45,7 @@ class ParquetTables:
         return f"{self.root}/{table}"
 
     def schema(self, table: str) -> StructType | None:
-        from py4j.protocol import Py4JJavaError
-        from pyspark.errors import PySparkException
-
-        # Spark's own errors about files come as they are.
-        unreadable = (PySparkException, Py4JJavaError)
+        unreadable = spark_errors()
         root = self.label(table)
         if not self._has_files(table):
             return None

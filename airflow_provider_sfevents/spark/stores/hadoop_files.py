@@ -1,4 +1,7 @@
-"""Files through Spark's own file systems: each URL that Spark reads or writes can be reached."""
+"""Files through Spark's own file systems: each URL that Spark reads or writes can be reached.
+
+For classic sessions; `object_files` is for those of Spark Connect.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,8 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, StagingError
-from airflow_provider_sfevents.spark.parquet_footers import Footer
-from airflow_provider_sfevents.spark.storage_jars import no_store
+from airflow_provider_sfevents.spark.stores.parquet_footers import Footer
+from airflow_provider_sfevents.spark.stores.storage_jars import no_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -44,13 +47,8 @@ class HadoopFiles:
     """Operations on files of a store, by URL (`files.Files`)."""
 
     def __init__(self, spark: SparkSession) -> None:
-        # The only door from Python to Hadoop's file systems; Spark Connect has none.
-        self._jvm: Any = getattr(spark, "_jvm", None)
-        if self._jvm is None:
-            raise ConfigurationError(
-                "This Spark session has no JVM beside it (Spark Connect). Run the job with "
-                "spark-submit or in a classic session."
-            )
+        # The only door from Python to Hadoop's file systems.
+        self._jvm: Any = spark._jvm  # noqa: SLF001 - as above
         self._gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 - as above
         self._conf: Any = spark._jsparkSession.sessionState().newHadoopConf()  # noqa: SLF001 - as above
         self._known: dict[str, Any] = {}

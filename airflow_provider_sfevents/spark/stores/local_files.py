@@ -8,11 +8,11 @@ import shutil
 import stat
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from airflow_provider_sfevents.exceptions import StagingError
-from airflow_provider_sfevents.spark.parquet_footers import Footer
+from airflow_provider_sfevents.spark.stores.parquet_footers import Footer, footer_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -150,26 +150,11 @@ def _below(folder: str, prefix: str) -> Iterator[str]:
 
 
 def _footer(url: str, column: str) -> Footer | None:
-    import pyarrow.parquet as pq
-
     with _named(url):
         try:
-            found = pq.read_metadata(str(_path(url)))
+            return footer_of(str(_path(url)), column)
         except FileNotFoundError:
             return None
-        low, high = _range(found, column) if column else (None, None)
-        return Footer(rows=found.num_rows, low=low, high=high)
-
-
-def _range(metadata: Any, column: str) -> tuple[int | None, int | None]:
-    """Smallest and largest value of a column of integers, by the statistics of a footer."""
-    paths = [metadata.schema.column(at).path for at in range(metadata.num_columns)]
-    place = paths.index(column)
-    groups = (metadata.row_group(at).column(place) for at in range(metadata.num_row_groups))
-    known = [one.statistics for one in groups if one.is_stats_set and one.statistics.has_min_max]
-    if not known:
-        return None, None
-    return min(one.min_raw for one in known), max(one.max_raw for one in known)
 
 
 @contextmanager

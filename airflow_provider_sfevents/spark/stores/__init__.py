@@ -1,0 +1,1 @@
+"""Stores of files: this machine's disks, Hadoop's file systems, and object stores by fsspec."""
