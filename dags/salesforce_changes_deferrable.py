@@ -41,7 +41,6 @@ with DAG(
         topic=TOPIC,
         # The other examples land these changes too, so this DAG has its own folder.
         table=f"{LAKE}/changes_deferrable",
-        idle_seconds=5,
         retries=2,
         retry_delay=timedelta(seconds=30),
     )

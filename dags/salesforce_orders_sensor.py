@@ -41,6 +41,5 @@ with DAG(
         topic=TOPIC,
         # The other examples land this topic too, so this DAG has its own folder.
         table=f"{LAKE}/orders_sensor",
-        idle_seconds=5,
     )
     wait >> land

@@ -35,7 +35,6 @@ def each(topic: str) -> None:
         topic=topic,
         # The other examples land these topics too, so this DAG has its own folder.
         table=f"{LAKE}/topics_waiting",
-        idle_seconds=5,
         max_active_tis_per_dagrun=1,
         map_index_template="{{ task.topic }}",
     )

@@ -2,7 +2,8 @@
 
 `spark/apply.py` holds back the last transaction of a batch, because a bound may have cut it. It
 applies the transaction when an event of another key comes, or when a batch ends by `idle_seconds`.
-A batch without events is not staged, so its end is applied to the batch before it.
+An announced batch ends so, too, after `settle_seconds` without an event (`pubsub/bounds.py`). A
+batch without events is not staged, so its end is applied to the batch before it.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from airflow_provider_sfevents.positions.record_text import check_consumer
 from airflow_provider_sfevents.staging.manifest import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from airflow.sdk import Context
 
@@ -47,6 +47,37 @@ def was_cleared(context: Context) -> bool:
 
 def is_backfill(context: Context) -> bool:
     return bool(context["dag_run"].run_type == "backfill")
+
+
+def is_announced(context: Context, topic: str, consumer: str) -> bool:
+    """Return whether a batch of this consumer was announced to this task.
+
+    An announcement is the payload of a watcher, in an asset event that started the run; or the
+    result of an upstream sensor. It names topic and consumer. One that names no events reports a
+    problem.
+    """
+    return any(
+        isinstance(one, Mapping)
+        and (one.get("topic"), one.get("consumer")) == (topic, consumer)
+        and bool(one.get("events"))
+        for one in (*_watchers_payloads(context), *_sensors_results(context))
+    )
+
+
+def _watchers_payloads(context: Context) -> Iterator[Any]:
+    """Yield the payloads of the triggers that started this run."""
+    events = context.get("triggering_asset_events") or {}
+    for of_asset in events.values():
+        for event in of_asset:
+            yield event.extra.get("payload")
+
+
+def _sensors_results(context: Context) -> list[Any]:
+    """Return the results of this package's sensors upstream, also of mapped ones."""
+    task = context["dag"].get_task(context["ti"].task_id)
+    upstream = task.get_flat_relatives(upstream=True)
+    sensors = sorted(one.task_id for one in upstream if _declares(one, "announces_batches"))
+    return list(context["ti"].xcom_pull(task_ids=sensors) or []) if sensors else []
 
 
 def checked_consumer(consumer: Any) -> Any:
@@ -98,11 +129,12 @@ def position_tasks(context: Context) -> list[str]:
     """
     task = context["dag"].get_task(context["ti"].task_id)
     found = [*task.get_flat_relatives(upstream=True), *task.get_flat_relatives(upstream=False)]
-    return sorted({one.task_id for one in found if _keeps_position(one)})
+    return sorted({one.task_id for one in found if _declares(one, "keeps_position")})
 
 
-def _keeps_position(task: Any) -> bool:
-    return bool(getattr(getattr(task, "operator_class", type(task)), "keeps_position", False))
+def _declares(task: Any, name: str) -> bool:
+    """Return whether the task's class, also that of a mapped task, declares this of itself."""
+    return bool(getattr(getattr(task, "operator_class", type(task)), name, False))
 
 
 def _literal_topics(mapped: Any) -> list[tuple[str, ...]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,7 +16,11 @@ from airflow_provider_sfevents.batches.commit import COMMIT_SECONDS
 from airflow_provider_sfevents.batches.position.replay_fallback import check_choice
 from airflow_provider_sfevents.batches.stage import stage_batch
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.hooks.run_context import checked_consumer, refuse_repeated_topics
+from airflow_provider_sfevents.hooks.run_context import (
+    checked_consumer,
+    is_announced,
+    refuse_repeated_topics,
+)
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
 from airflow_provider_sfevents.hooks.staging_access import open_staging
 from airflow_provider_sfevents.hooks.task_thread import run_async
@@ -66,7 +71,10 @@ class FetchesBatch(ReadsTopic, BaseOperator):
     :param max_seconds: bound of the fetch, and of the wait for an unavailable service. With
         `execution_timeout` it is shorter, to leave time for landing: it ends `timeout_reserve`
         seconds before the timeout, or at half of it if that is later.
-    :param idle_seconds: the batch ends after this many seconds without an event.
+    :param idle_seconds: the batch ends after this many seconds without an event. A batch that a
+        sensor or watcher has announced does not wait for them: it takes what is staged and pending.
+    :param settle_seconds: an announced batch of change events ends after this many seconds without
+        an event, so that the rest of a transaction can come.
     :param until: the batch ends with the first event created at or after this time; ISO 8601.
         (templated)
     :param min_allowance: deliveries that the org must have left for the day; with fewer, no event
@@ -112,6 +120,7 @@ class FetchesBatch(ReadsTopic, BaseOperator):
         max_bytes: int | None = None,
         max_seconds: float = 600.0,
         idle_seconds: float = 30.0,
+        settle_seconds: float = 1.0,
         until: str | datetime | None = None,
         min_allowance: int | None = None,
         commit_seconds: float = COMMIT_SECONDS,
@@ -134,12 +143,13 @@ class FetchesBatch(ReadsTopic, BaseOperator):
         self.max_bytes = max_bytes
         self.max_seconds = max_seconds
         self.idle_seconds = idle_seconds
+        self.settle_seconds = settle_seconds
         self.until = until
         self.min_allowance = check_least(min_allowance)
         self.commit_seconds = commit_seconds
         self.keep_batches = keep_batches
         self.skip_when_empty = skip_when_empty
-        self._bounds(until=None)
+        self._of_announced(self._bounds(until=None), topic="")
         self._check_arguments()
 
     @override
@@ -186,7 +196,20 @@ class FetchesBatch(ReadsTopic, BaseOperator):
 
     def _request(self, context: Context) -> BatchRequest:
         refuse_repeated_topics(context)
-        return self._batch_request(context, self._bounds(until=_instant(self.until)), owns=True)
+        bounds = self._bounds(until=_instant(self.until))
+        request = self._batch_request(context, bounds, owns=True)
+        if not is_announced(context, request.topic, request.consumer):
+            return request
+        self.log.info(
+            "A sensor or watcher has announced events of %s: taking what is staged and pending.",
+            request.topic,
+        )
+        return replace(request, bounds=self._of_announced(bounds, request.topic))
+
+    def _of_announced(self, bounds: Bounds, topic: str) -> Bounds:
+        """Return the bounds of an announced batch. Every change event is part of a transaction."""
+        is_change = topic.startswith("/data/")
+        return bounds.of_announced(self.settle_seconds, follows_transactions=is_change)
 
     def _bounds(self, until: datetime | None) -> Bounds:
         return Bounds(

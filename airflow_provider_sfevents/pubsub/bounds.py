@@ -6,13 +6,18 @@ Each bound ends a batch alone.
    created at or after `until`. An event that is delivered beyond is the next batch's.
 2. `max_seconds` and `idle_seconds` end the requests. Events that were requested by then and are
    still delivered belong to the batch, because they are paid for.
+3. A batch that was announced takes what is pending, and waits for nothing more (`of_announced`).
+   The service answers a request only when it has an event or a keepalive is due, so a short silence
+   must show that nothing is pending. A keepalive shows it at once.
+4. The rest of a transaction may come after a keepalive. So where transactions are followed, only
+   silence ends an announced batch.
 """
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import accumulate
 from typing import TYPE_CHECKING, Literal
@@ -33,6 +38,11 @@ _MOST_EVENTS = 1_000_000_000
 _MOST_BYTES = 1 << 50
 _MOST_SECONDS = 7 * 24 * 3600.0
 
+PENDING_SECONDS = 0.5
+"""Silence after which nothing is pending, as far as an announced batch is concerned.
+
+Events that come later are announced as the next batch."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
@@ -43,6 +53,7 @@ class Bounds:
         does not count.
     :param learn_seconds: if set, silence does not end the batch before an event or a keepalive
         came, or so long passed. A keepalive comes at least every 270 s.
+    :param keepalive_ends: a keepalive ends the batch, too, and counts as silence.
     """
 
     max_events: int = 10_000
@@ -51,6 +62,7 @@ class Bounds:
     idle_seconds: float = 30.0
     until: datetime | None = None
     learn_seconds: float | None = None
+    keepalive_ends: bool = False
 
     def __post_init__(self) -> None:
         _check_count("max_events", self.max_events, _MOST_EVENTS)
@@ -71,6 +83,20 @@ class Bounds:
         """
         return cls(max_events=max_events, max_seconds=_MOST_SECONDS, idle_seconds=_MOST_SECONDS)
 
+    def of_announced(self, settle_seconds: float, *, follows_transactions: bool) -> Bounds:
+        """Return the bounds of a batch that a sensor or watcher has announced.
+
+        :param settle_seconds: time for the rest of a transaction to come.
+        :param follows_transactions: the batch's changes are applied, transaction by transaction.
+        """
+        _check_seconds("settle_seconds", settle_seconds)
+        silence = settle_seconds if follows_transactions else PENDING_SECONDS
+        return replace(
+            self,
+            idle_seconds=min(silence, self.idle_seconds),
+            keepalive_ends=not follows_transactions,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedProgress:
@@ -90,6 +116,7 @@ class BatchTally:
 
     :param silent_since: beginning of the silence that may end the batch.
     :param learned: an event or keepalive came.
+    :param caught_up: the last response was a keepalive.
     """
 
     started_at: float
@@ -98,12 +125,16 @@ class BatchTally:
     events: int = 0
     bytes: int = 0
     learned: bool = False
+    caught_up: bool = False
     until_reached: bool = False
 
-    def count(self, events: int) -> None:
-        """Count a response with so many events; a keepalive has none."""
+    def count(self, events: int, *, caught_up: bool = False) -> None:
+        """Count a response with so many events; a keepalive has none.
+
+        :param caught_up: the response shows that the service has no event left to send.
+        """
         self.events += events
-        self.learned = True
+        self.learned, self.caught_up = True, caught_up
 
     def weigh(self, size: int) -> None:
         """Add the payload bytes of the counted events."""
@@ -171,7 +202,7 @@ def ended_by(bounds: Bounds, tally: BatchTally, now: float) -> EndedBy | None:
         return "until"
     if now >= tally.started_at + bounds.max_seconds:
         return "max_seconds"
-    if now >= _idle_at(bounds, tally):
+    if now >= _idle_at(bounds, tally) or (bounds.keepalive_ends and tally.caught_up):
         return "idle_seconds"
     return None
 

@@ -76,6 +76,8 @@ class SfEventsSensor(ReadsTopic, BaseSensorOperator):
 
     Result:
 
+    - `topic`, `consumer`: of the position. A downstream task that fetches for it takes what is
+      pending, and does not wait `idle_seconds`.
     - `batch_id`, `batch_number`: the next batch and its number.
     - `events`: number of events that are known to be pending.
     - `staged`: false if the triggerer could not write the staging area, or staged the events in an
@@ -112,6 +114,7 @@ class SfEventsSensor(ReadsTopic, BaseSensorOperator):
     )
 
     keeps_position = True
+    announces_batches = True
 
     def __init__(
         self,
@@ -349,6 +352,8 @@ def result(pending: Pending) -> dict[str, Any]:
     """Return the sensor's result; plain JSON."""
     next_batch = pending.next_batch
     return {
+        "topic": next_batch.topic if next_batch else "",
+        "consumer": next_batch.consumer if next_batch else "",
         "batch_id": next_batch.batch_id if next_batch else "",
         "batch_number": next_batch.batch_number if next_batch else 0,
         "events": pending.events,

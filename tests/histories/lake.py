@@ -8,9 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_sfevents.spark.changes import progress_text, serial, snapshot_rules, tables
-from airflow_provider_sfevents.spark.changes.entity import EntityPlan, EntityState
+from airflow_provider_sfevents.spark.changes.entity import EntityPlan, EntityState, NewEntities
 from airflow_provider_sfevents.spark.changes.plan import (
-    NewEntities,
     check_first_batch,
     for_record,
     of_records,

@@ -99,14 +99,15 @@ def bounds(
 ) -> Bounds:
     """Return the request's bounds; warn of a replay id that expires soon.
 
-    At `latest` or an old replay id, `idle_seconds` ends nothing before a keepalive could have come.
+    At `latest` or an old replay id, `idle_seconds` ends nothing before a keepalive could have come,
+    because the position needs a fresh replay id. It gets one with the batch if events are staged.
     """
     since = known_since(
         position, keepalive_point_of(folder, position) if plan.keepalive_points else None
     )
     if worry := warning(request.topic, since, now):
         log.warning("%s", worry)
-    if plan.subscribe_at == LATEST or is_old(since, now):
+    if plan.subscribe_at == LATEST or (is_old(since, now) and not plan.kept):
         return replace(request.bounds, learn_seconds=request.learn_seconds)
     return request.bounds
 

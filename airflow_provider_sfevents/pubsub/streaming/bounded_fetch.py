@@ -235,7 +235,7 @@ class BoundedFetch:
         )
         fitting = delivery.head(count)
         self._keep_for_next(delivery.tail(count))
-        self._tally.count(count)
+        self._tally.count(count, caught_up=delivery.shows_nothing_pending)
         self._tally.until_reached = self._tally.until_reached or until_reached
         if count or not self._is_past_end:
             self._latest_replay_id = fitting.resume_after or self._latest_replay_id

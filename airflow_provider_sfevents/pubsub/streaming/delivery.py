@@ -71,6 +71,11 @@ class Delivery:
         """Replay id after which a subscription continues behind this delivery."""
         return self.events[-1].replay_id if self.events else self.latest_replay_id
 
+    @property
+    def shows_nothing_pending(self) -> bool:
+        """True for a keepalive that came although events were requested."""
+        return not self.events and bool(self.latest_replay_id) and self.pending > 0
+
     def head(self, events: int) -> Delivery:
         """The first so many events; `latest_replay_id` is then that of the last of them."""
         if events >= len(self):

@@ -8,7 +8,7 @@ events of a marked entity are kept. Deletions are not kept: they apply to their 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from airflow_provider_sfevents.spark.changes.event import GAPS, KNOWN_TYPES, OVERFLOW
 from airflow_provider_sfevents.spark.changes.order import ORIGIN
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
     from airflow_provider_sfevents.spark.changes.event import Change
     from airflow_provider_sfevents.spark.changes.fields import Layout
+
+NewEntities = Literal["unseeded", "empty"]
+"""State of an entity before its first event: unknown until an entity snapshot, or empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ spread over a cluster.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark.changes.entity import (
@@ -34,10 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
+    from airflow_provider_sfevents.spark.changes.entity import NewEntities
     from airflow_provider_sfevents.spark.changes.event import Change
-
-NewEntities = Literal["unseeded", "empty"]
-"""State of an entity before its first event: unknown until an entity snapshot, or empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

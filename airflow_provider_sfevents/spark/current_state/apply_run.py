@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from airflow_provider_sfevents.spark.changes.plan import NewEntities
+    from airflow_provider_sfevents.spark.changes.entity import NewEntities
     from airflow_provider_sfevents.spark.current_state.current_state_options import Deletions
     from airflow_provider_sfevents.spark.current_state.state_tables import Standing, StateTables
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, get_args
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.spark.changes.plan import NewEntities
+from airflow_provider_sfevents.spark.changes.entity import NewEntities
 from airflow_provider_sfevents.spark.landing.landing_options import (
     LANDING_FOLDER,
     MANIFEST,

@@ -37,6 +37,8 @@ def test_events_that_are_there(waits: Waits, bus: Emulator, mode: dict[str, Any]
     stands = position(waits)
     assert (stands["batch_number"], stands["replay_id"], stands["owner"]) == (0, "earliest", "")
     assert result == {
+        "topic": "/event/Order__e",
+        "consumer": "orders",
         "batch_id": f"{stands['epoch']}-1",
         "batch_number": 1,
         "events": 3,

@@ -1,15 +1,27 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 import pytest
+from upath import UPath
 
+from airflow_provider_sfevents.batches.outcome import BatchRequest
 from airflow_provider_sfevents.batches.position import replay_id_age
+from airflow_provider_sfevents.batches.recovery import FetchPlan
 from airflow_provider_sfevents.positions.record import Position, lose, move_on
-from airflow_provider_sfevents.staging.manifest import LossWindow
+from airflow_provider_sfevents.replay_point import LATEST, ReplayPoint
+from airflow_provider_sfevents.staging.area import StagingArea
+from airflow_provider_sfevents.staging.manifest import LossWindow, Part
 from airflow_provider_sfevents.staging.sidecar_files import KeepalivePoint
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 NOW = datetime(2026, 1, 10, tzinfo=UTC)
+PART = Part(
+    path="a", start="0a", end="0b", first_ordinal=0, events=7, bytes=1, sha256="", schemas=()
+)
 
 
 def ago(hours: float) -> str:
@@ -90,6 +102,26 @@ def test_a_preset_has_no_age() -> None:
 def test_half_a_day_is_old(hours: float, old: bool) -> None:
     """A replay id older than twelve hours is old, so that `idle_seconds` waits for a keepalive."""
     assert replay_id_age.is_old(NOW - timedelta(hours=hours), NOW) is old
+
+
+@pytest.mark.parametrize(
+    ("start", "kept", "learns"),
+    [
+        (LATEST, (), True),
+        (ReplayPoint("0a"), (), True),
+        (ReplayPoint("0a"), (PART,), False),
+    ],
+    ids=["latest", "old", "old, with staged events"],
+)
+def test_a_fetch_that_needs_a_fresh_replay_id(
+    tmp_path: Path, start: ReplayPoint, kept: tuple[Part, ...], *, learns: bool
+) -> None:
+    """Silence does not end a fetch that needs a keepalive; staged events have a fresh replay id."""
+    request = BatchRequest(topic="/event/Order__e", consumer="orders", learn_seconds=280)
+    folder = StagingArea(UPath(tmp_path)).topic("00D", "orders", "/event/Order__e")
+    plan = FetchPlan(start=start, kept=kept)
+    bounds = replay_id_age.bounds(request, position(committed=13), plan, folder, NOW)
+    assert bounds.learn_seconds == (280 if learns else None)
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.spark.changes.entity import EntityState, plan_entity
+from airflow_provider_sfevents.spark.changes.entity import EntityState, NewEntities, plan_entity
 from airflow_provider_sfevents.spark.changes.order import before_batch
 from airflow_provider_sfevents.spark.changes.plan import (
     ApplyPlan,
-    NewEntities,
     check_first_batch,
     for_record,
     of_records,

@@ -12,6 +12,7 @@ from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.hooks.run_context import (
     checked_consumer,
     describe_run,
+    is_announced,
     is_backfill,
     position_tasks,
     refuse_repeated_topics,
@@ -169,6 +170,63 @@ def test_tasks_that_share_a_position_know_of_each_other() -> None:
         "commit": ["fetch", "waits.wait"],
         "beside": [],
     }
+
+
+ANNOUNCEMENT = {"topic": "/event/A__e", "consumer": "orders", "events": 1}
+PROBLEM = {**ANNOUNCEMENT, "events": 0, "trouble": "the secret is wrong"}
+
+
+@pytest.mark.parametrize(
+    ("extra", "announced"),
+    [
+        ({"payload": ANNOUNCEMENT, "from_trigger": True}, True),
+        ({"payload": PROBLEM, "from_trigger": True}, False),
+        ({"payload": {**ANNOUNCEMENT, "topic": "/event/B__e"}}, False),
+        ({"payload": {**ANNOUNCEMENT, "consumer": "other"}}, False),
+        ({"payload": "of another trigger"}, False),
+        ({"topic": "/event/A__e"}, False),
+    ],
+    ids=["watcher", "problem", "other topic", "other consumer", "other trigger", "other task"],
+)
+def test_a_watcher_announces_by_the_event_that_started_the_run(
+    extra: dict[str, Any], *, announced: bool
+) -> None:
+    """A run is announced if a watcher's payload names events of its topic and consumer."""
+    with DAG("orders", schedule=None, start_date=JANUARY) as dag:
+        SfEventsFetchOperator(task_id="land", topic="/event/A__e")
+    started = {Asset("pending"): [SimpleNamespace(extra={}), SimpleNamespace(extra=extra)]}
+    came = context(dag) | {"triggering_asset_events": started}
+    assert is_announced(came, "/event/A__e", "orders") is announced
+
+
+@pytest.mark.parametrize(
+    ("task", "results", "announced"),
+    [
+        ("land", [ANNOUNCEMENT], True),
+        ("land", [{**ANNOUNCEMENT, "topic": "/event/B__e"}, ANNOUNCEMENT], True),
+        ("land", [None], False),
+        ("land", [], False),
+        ("land", None, False),
+        ("alone", [ANNOUNCEMENT], False),
+    ],
+    ids=["announced", "mapped", "skipped", "none", "no answer", "not upstream"],
+)
+def test_a_sensor_announces_by_its_result(task: str, results: Any, *, announced: bool) -> None:
+    """A task is announced if a sensor upstream of it has pushed a result for its position."""
+    asked = []
+
+    def pull(task_ids: list[str]) -> Any:
+        asked.append(task_ids)
+        return results
+
+    with DAG("orders", schedule=None, start_date=JANUARY) as dag:
+        wait = SfEventsSensor.partial(task_id="wait").expand(topic=["/event/A__e", "/event/B__e"])
+        first = SfEventsFetchOperator(task_id="first", topic="/event/B__e")
+        wait >> first >> SfEventsFetchOperator(task_id="land", topic="/event/A__e")
+        SfEventsFetchOperator(task_id="alone", topic="/event/A__e")
+    came = context(dag, task_id=task, xcom_pull=pull)
+    assert is_announced(came, "/event/A__e", "orders") is announced
+    assert asked == ([["wait"]] if task == "land" else [])
 
 
 @pytest.mark.parametrize("consumer", ["{{ params.who }}", "{% if x %}a b{% endif %}", None, ""])

@@ -56,6 +56,11 @@ def tally(**values: Any) -> BatchTally:
         pytest.param(
             {"idle_seconds": 5, "learn_seconds": 60}, {}, 1060.0, "idle_seconds", id="learning over"
         ),
+        pytest.param({}, {"caught_up": True}, 1000.0, None, id="a keepalive ends nothing"),
+        pytest.param(
+            {"keepalive_ends": True}, {"caught_up": True}, 1000.0, "idle_seconds",
+            id="nothing is pending",
+        ),
         pytest.param(
             {"max_events": 1, "max_seconds": 1}, {"events": 1}, 1009.0, "max_events",
             id="counted before timed",
@@ -67,6 +72,32 @@ def test_which_bound_is_reached(
 ) -> None:
     """Each bound ends a batch alone, at its limit and not before."""
     assert ended_by(Bounds(**bounds), tally(**so_far), now) == ended
+
+
+@pytest.mark.parametrize(
+    ("idle_seconds", "follows_transactions", "silence"),
+    [
+        pytest.param(30.0, False, 0.5, id="pending events"),
+        pytest.param(30.0, True, 2.0, id="the rest of a transaction"),
+        pytest.param(0.1, False, 0.1, id="a shorter idle time"),
+        pytest.param(0.1, True, 0.1, id="a shorter idle time for transactions"),
+    ],
+)
+def test_an_announced_batch_is_not_waited_for(
+    idle_seconds: float, silence: float, *, follows_transactions: bool
+) -> None:
+    """An announced batch ends after a short silence, or by a keepalive outside transactions."""
+    bounds = Bounds(idle_seconds=idle_seconds, max_events=7)
+    announced = bounds.of_announced(2.0, follows_transactions=follows_transactions)
+    assert (announced.max_events, announced.idle_seconds) == (7, silence)
+    assert announced.keepalive_ends is not follows_transactions
+
+
+@pytest.mark.parametrize("seconds", [0, -1, None, "1", True])
+def test_settle_seconds_that_cannot_be_used(seconds: Any) -> None:
+    """`settle_seconds` is checked like the other times, and named in the error."""
+    with pytest.raises(ConfigurationError, match=f"settle_seconds is {seconds!r}"):
+        Bounds().of_announced(seconds, follows_transactions=False)
 
 
 @settings(deadline=None)  # a busy machine is no defect

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -101,6 +101,20 @@ def test_a_keepalive_in_the_rest_is_told() -> None:
         assert result.latest_replay_id == bytes.fromhex(kept)
 
     asyncio.run(play())
+
+
+@pytest.mark.parametrize(
+    ("pending", "replay_id", "shown"),
+    [(3, b"a", True), (0, b"a", False), (3, b"", False)],
+    ids=["keepalive", "nothing was requested", "no replay id"],
+)
+def test_a_response_shows_that_nothing_is_pending(
+    pending: int, replay_id: bytes, *, shown: bool
+) -> None:
+    """Only a keepalive that came although events were requested shows that none is pending."""
+    empty = replace(delivery(range(0), b""), latest_replay_id=replay_id, pending=pending)
+    assert empty.shows_nothing_pending is shown
+    assert not replace(delivery(range(1, 2), b""), pending=9).shows_nothing_pending
 
 
 @dataclass
