@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 BURSTS = 20
 EVENTS = 5
-MAX_WAIT = 2.0
 TOPIC = "/event/Bench__e"
 
 DAGS = """
@@ -34,8 +33,8 @@ from airflow.providers.standard.operators.empty import EmptyOperator
 
 with watched("told", Told({socket!r})):
     EmptyOperator(task_id="nothing")
-with watched("events", SfEventsWatchTrigger({topic!r}, consumer="events", max_wait={max_wait})):
-    SfEventsToSparkOperator(task_id="land", topic={topic!r}, application={job!r}, idle_seconds=0.5)
+with watched("events", SfEventsWatchTrigger({topic!r}, consumer="events")):
+    SfEventsToSparkOperator(task_id="land", topic={topic!r}, application={job!r})
 """
 
 
@@ -44,7 +43,6 @@ def prepare(folder: Path, bus: Emulator) -> str:
     return WATCHED + DAGS.format(
         socket=str(told(folder)),
         topic=TOPIC,
-        max_wait=MAX_WAIT,
         job=str(STAND_IN / "stand_in.py"),
     )
 
@@ -90,7 +88,6 @@ def main(bursts: int = BURSTS) -> int:
     print("                                  p50      p95      p50      p95")
     _print("a trigger that fires at once", floor)
     _print("SfEventsWatchTrigger", ours)
-    print(f"of which SfEventsWatchTrigger gathers for {MAX_WAIT:.2f} s (max_wait)")
     return 0
 
 

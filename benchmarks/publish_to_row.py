@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 ROUNDS = 5
 EVENTS = 10
-MAX_WAIT = 2.0
 TOPIC = "/event/Bench__e"
 
 DAGS = """
@@ -39,12 +38,9 @@ with watched("told", Told({socket!r})):
         application_args=["{folder}/ended"],
         conf={conf!r},
     )
-with watched("events", SfEventsWatchTrigger({topic!r}, consumer="events", max_wait={max_wait})):
-    SfEventsToSparkOperator(
-        task_id="land", topic={topic!r}, table="{folder}/lake", idle_seconds={idle_seconds}
-    )
+with watched("events", SfEventsWatchTrigger({topic!r}, consumer="events")):
+    SfEventsToSparkOperator(task_id="land", topic={topic!r}, table="{folder}/lake")
 """
-IDLE_SECONDS = 1.0
 
 NOTHING = """
 import sys
@@ -64,9 +60,7 @@ def prepare(folder: Path, bus: Emulator) -> str:
         socket=str(told(folder)),
         folder=folder,
         topic=TOPIC,
-        max_wait=MAX_WAIT,
         conf=CONF,
-        idle_seconds=IDLE_SECONDS,
     )
 
 
@@ -119,8 +113,7 @@ def main(rounds: int = ROUNDS) -> int:
     print(f"  told to run, to the end of an empty Spark job  {floor:5.1f} s")
     print(
         f"  publish to rows in the table                   {ours:5.1f} s  {ours - floor:+.1f} s "
-        "(no limit), of which the watcher gathers for"
-        f" {MAX_WAIT:.1f} s, and the fetch waits {IDLE_SECONDS:.1f} s for more"
+        "(no limit)"
     )
     return 0
 

@@ -179,7 +179,8 @@ class SfEventsWatchTrigger(BaseEventTrigger):
     :param initial_replay: as for the task that fetches; the watcher may begin the position.
     :param max_events: number of staged events that are announced at once; at most the task's
         `max_events`.
-    :param max_wait: seconds after the first event until fewer events are announced.
+    :param max_wait: seconds after the first event until fewer events are announced, if a run of the
+        DAG is queued or running. Without such a run the first events are announced at once.
     :param again_after: seconds until a batch is announced again that no run has committed or works
         on.
     """

@@ -22,6 +22,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -55,6 +56,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+MaxWait = float | Callable[[], Awaitable[float]]
+
 
 async def listen(
     next_batch: NextBatch,
@@ -67,7 +70,7 @@ async def listen(
     store: PositionStore | None = None,
     pin: Pin | None = None,
     stop: asyncio.Event | None = None,
-    max_wait: float | None = None,
+    max_wait: MaxWait | None = None,
     until_enough: bool = False,
     unstaged: str = "",
 ) -> WaitResult:
@@ -84,7 +87,8 @@ async def listen(
     :param pin: writes the replay id of `latest` into the position; without it a wait at `latest`
         ends at once (`moved`).
     :param stop: ends the wait when set.
-    :param max_wait: maximum seconds to continue after the first event.
+    :param max_wait: maximum seconds to continue after the first event; or a function that returns
+        them, which is called when that event has come.
     :param until_enough: `max_wait` does not end a wait whose events cannot be staged, because each
         further wait would have them delivered once more.
     :param unstaged: reason not to stage anything, if an earlier wait could not; empty: none.
@@ -116,7 +120,7 @@ class _Wait:
         batch: WaitedBatch,
         plan: recovery.FetchPlan,
         bounds: Bounds,
-        max_wait: float | None,
+        max_wait: MaxWait | None,
         until_enough: bool,
         unstaged: str,
     ) -> None:
@@ -252,7 +256,7 @@ class _Wait:
                 await self._batch.release()
         # Only now is it known whether `max_wait` may end this wait, because that depends on
         # `_unstaged`: a store may take longer than `max_wait` to refuse.
-        self._set_timer(came_at)
+        await self._set_timer(came_at)
 
     async def _pin(self, replay_id: str, by: str) -> None:
         try:
@@ -266,10 +270,10 @@ class _Wait:
             return
         self._plan = replace(self._plan, start=start)
 
-    def _set_timer(self, came_at: float) -> None:
+    async def _set_timer(self, came_at: float) -> None:
         if self._max_wait is not None:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_at(came_at + self._max_wait, self._waited)
+            seconds = await self._max_wait() if callable(self._max_wait) else self._max_wait
+            self._timer = asyncio.get_running_loop().call_at(came_at + seconds, self._waited)
 
     async def _keepalive(self, replay_id: str) -> None:
         # No keepalive counts after the first event: the process that stages the event may die

@@ -1,8 +1,11 @@
 """Rules of a watcher: when it announces a batch, and how long it waits. Pure: no clock, no network.
 
-A batch is announced once: when enough of it is staged, or some seconds after its first event. After
-that, nothing is announced until the position has moved past it, unless no run is left to land it:
-events that are not fetched leave the bus after 72 hours.
+1. A batch is announced once: with its first events if no run is queued or running. The run takes a
+   moment to start, and then fetches what has come until then.
+2. While a run is queued or running, events are gathered: until enough are staged, or for `max_wait`
+   after the first one. The run may still take them, and another one could not start yet.
+3. After that, nothing is announced until the position has moved past the batch, unless no run is
+   left to land it: events that are not fetched leave the bus after 72 hours.
 """
 
 from __future__ import annotations
@@ -58,7 +61,8 @@ class Rules:
     """Limits at which a batch is announced.
 
     :param max_events: number of staged events at which a batch is announced at once.
-    :param max_wait: seconds after its first event until a batch is announced anyway.
+    :param max_wait: seconds after its first event until a batch is announced anyway, while a run
+        is queued or running.
     :param again_after: seconds until a batch on which no run works is announced a second time;
         doubled each further time, up to 6 hours.
     :raises ConfigurationError: a value is out of its range.
@@ -133,6 +137,14 @@ def next_step(scene: WatchState, rules: Rules, now: datetime) -> Step:
     if scene.own:
         return Step.ANNOUNCE
     return Step.ANNOUNCE_IF_IDLE if scene.known_for >= STRANGE_SECONDS else Step.WAIT
+
+
+def gather_seconds(rules: Rules, *, at_work: bool) -> float:
+    """Return the seconds after the first event for which events are gathered.
+
+    :param at_work: a run is queued or running.
+    """
+    return rules.max_wait if at_work else 0.0
 
 
 def again_after(rules: Rules, times: int) -> timedelta:

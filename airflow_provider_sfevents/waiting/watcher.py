@@ -162,6 +162,11 @@ class Watcher:
 
     async def _listen(self, look: _Look, client: PubSubClient, area: StagingArea) -> WaitResult:
         """Listen until an event can be announced, another process has the batch, or it moved."""
+
+        async def max_wait() -> float:
+            at_work = await self.environment.any_run(look.dags)
+            return watch_rules.gather_seconds(self.rules, at_work=at_work)
+
         self._backoff.listens_since = self.environment.now()
         self._fit = None  # the subscription's setup may change until the next round
         stop = asyncio.Event()
@@ -177,7 +182,7 @@ class Watcher:
                 store=look.store,
                 pin=look.pin,
                 stop=stop,
-                max_wait=self.rules.max_wait,
+                max_wait=max_wait,
             )
         finally:
             looks.cancel()

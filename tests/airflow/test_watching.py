@@ -83,16 +83,19 @@ def test_one_run_for_a_burst(story: Story) -> None:
     """Each burst starts one run, which lands all its events, each delivered once."""
     assert story.results("burst", "events") == [5, 3]
     epoch = story.topics["burst"].position("watched_burst")["epoch"]
-    assert announced(story.here, "watched_burst") == [
+    said = announced(story.here, "watched_burst")
+    first, second = (one.pop("events") for one in said)  # as many as had come at once
+    assert 1 <= first <= 5
+    assert 1 <= second <= 3
+    assert said == [
         {
             "topic": "/event/Watched_burst__e",
             "consumer": "watched_burst",
             "batch_id": f"{epoch}-{batch_number}",
             "batch_number": batch_number,
-            "events": events,
             "staged": True,
         }
-        for batch_number, events in ((1, 5), (2, 3))
+        for batch_number in (1, 2)
     ]
     story.landed_once("burst")
 

@@ -33,7 +33,9 @@ QUICK = Rules(max_wait=0.1)
 
 @pytest.fixture
 def bus() -> Iterator[Emulator]:
-    with Emulator(knobs=Knobs(half_close_seconds=0.01, keepalive_seconds=0.3)) as emulator:
+    # One response for what is published at once: a watcher announces what its first response has.
+    knobs = Knobs(half_close_seconds=0.01, keepalive_seconds=0.3, response_events=100)
+    with Emulator(knobs=knobs) as emulator:
         emulator.define_event("Order__e", {"Order_Number__c": "Text", "Amount__c": "Double"})
         yield emulator
         emulator.check()

@@ -11,10 +11,12 @@ from airflow_provider_sfevents.batches.outcome import Staged
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.waiting.watch_rules import Rules
 from tests.integration.batches.conftest import TOPIC, Consumer, publish, write_receipt
-from tests.integration.triggers.conftest import QUICK, Watch, listening, until
+from tests.integration.triggers.conftest import Watch, listening, until
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.emulator import Emulator
+
+PATIENT = Rules(max_wait=3600)
 
 
 def remembered(consumer: Consumer) -> int:
@@ -35,25 +37,42 @@ def commit(consumer: Consumer, batch: Staged) -> None:
     batch.release()
 
 
-def test_a_burst_is_one_announcement(consumer: Consumer, bus: Emulator) -> None:
-    """A burst starts one run, which finds all events staged; none is delivered twice."""
+def test_the_first_events_are_announced_at_once(consumer: Consumer, bus: Emulator) -> None:
+    """Without a run, `max_wait` does not count: a burst starts one run, which takes all events."""
 
     async def scenario() -> None:
-        async with Watch(consumer).running() as watch:
+        async with Watch(consumer, PATIENT).running() as watch:
             await listening(bus)
-            publish(bus, 1, 5)
+            publish(bus, 1, 1)
             said = await watch.announced()
             assert said == {
                 "topic": TOPIC,
                 "consumer": "orders",
                 "batch_id": f"{consumer.position.epoch}-1",
                 "batch_number": 1,
-                "events": 5,
+                "events": 1,
                 "staged": True,
             }
+            publish(bus, 2, 4)
             await watch.stays_silent(100)
             assert bus.open_streams == 0
         assert (await asyncio.to_thread(staged, consumer)).manifest.events == 5
+        assert bus.deliveries() == 5
+
+    asyncio.run(scenario())
+
+
+def test_events_are_gathered_while_a_run_is_queued_or_running(
+    consumer: Consumer, bus: Emulator
+) -> None:
+    """While a run is at work, events are gathered for `max_wait`, and announced once."""
+
+    async def scenario() -> None:
+        async with Watch(consumer, runs={"orders": 1}).running() as watch:
+            await listening(bus)
+            publish(bus, 1, 5)
+            await watch.announced()
+            await watch.stays_silent(100)
         assert bus.deliveries() == 5
 
     asyncio.run(scenario())
@@ -80,12 +99,15 @@ def test_what_comes_while_a_run_is_at_work_is_announced_when_it_is_done(
 
 
 def test_enough_events_are_announced_at_once(consumer: Consumer, bus: Emulator) -> None:
-    """`max_events` staged events are announced without waiting for `max_wait`."""
+    """While a run is at work, `max_events` staged events are announced before `max_wait`."""
 
     async def scenario() -> None:
-        async with Watch(consumer, Rules(max_events=3, max_wait=3600)).running() as watch:
+        busy = Watch(consumer, replace(PATIENT, max_events=3), runs={"orders": 1})
+        async with busy.running() as watch:
             await listening(bus)
-            publish(bus, 1, 3)
+            publish(bus, 1, 1)
+            await until(lambda: bus.deliveries() == 1, "a delivery")
+            publish(bus, 2, 2)
             assert (await watch.announced())["events"] == 3
 
     asyncio.run(scenario())
@@ -203,7 +225,7 @@ def test_nothing_is_left_open(consumer: Consumer, bus: Emulator) -> None:
     """A cancelled watcher closes its stream and keeps the received events."""
 
     async def scenario() -> None:
-        async with Watch(consumer, replace(QUICK, max_wait=3600)).running():
+        async with Watch(consumer, PATIENT, runs={"orders": 1}).running():
             await listening(bus)
             publish(bus, 1, 2)
             await until(lambda: bus.deliveries() == 2, "2 deliveries")

@@ -69,6 +69,12 @@ def test_what_to_do_about_a_batch(scene: WatchState, step: Step) -> None:
     assert next_step(scene, RULES, NOW) is step
 
 
+@pytest.mark.parametrize(("at_work", "seconds"), [(False, 0), (True, RULES.max_wait)])
+def test_events_are_gathered_only_during_a_run(seconds: float, *, at_work: bool) -> None:
+    """`max_wait` bounds the wait for more events while a run is queued or running."""
+    assert watch_rules.gather_seconds(RULES, at_work=at_work) == seconds
+
+
 def test_announcements_get_rarer() -> None:
     """The time to the next announcement of a batch doubles each time, up to six hours."""
     patience = [watch_rules.again_after(RULES, times) for times in range(1, 8)]
