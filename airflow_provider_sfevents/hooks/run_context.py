@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Asset
@@ -14,6 +15,7 @@ from airflow_provider_sfevents.staging.manifest import Run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from datetime import datetime
 
     from airflow.sdk import Context
 
@@ -49,35 +51,47 @@ def is_backfill(context: Context) -> bool:
     return bool(context["dag_run"].run_type == "backfill")
 
 
-def is_announced(context: Context, topic: str, consumer: str) -> bool:
-    """Return whether a batch of this consumer was announced to this task.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Announcement:
+    """Announcement of events to a task.
 
-    An announcement is the payload of a watcher, in an asset event that started the run; or the
-    result of an upstream sensor. It names topic and consumer. One that names no events reports a
-    problem.
+    :param at: time at which Airflow stored that of a watcher; None: a sensor's.
     """
-    return any(
-        isinstance(one, Mapping)
-        and (one.get("topic"), one.get("consumer")) == (topic, consumer)
-        and bool(one.get("events"))
-        for one in (*_watchers_payloads(context), *_sensors_results(context))
-    )
+
+    at: datetime | None = None
 
 
-def _watchers_payloads(context: Context) -> Iterator[Any]:
-    """Yield the payloads of the triggers that started this run."""
+def find_announcement(context: Context, topic: str, consumer: str) -> Announcement | None:
+    """Return the announcement of events of this consumer; None: the task was told of none.
+
+    It is the payload of a watcher, in an asset event that started the run; or the result of an
+    upstream sensor. It names topic and consumer. One without events reports a problem.
+    """
+    for said, at in (*_watchers_payloads(context), *_sensors_results(context)):
+        if (
+            isinstance(said, Mapping)
+            and (said.get("topic"), said.get("consumer")) == (topic, consumer)
+            and said.get("events")
+        ):
+            return Announcement(at=at)
+    return None
+
+
+def _watchers_payloads(context: Context) -> Iterator[tuple[Any, datetime | None]]:
+    """Yield the payloads of the triggers that started this run, with their times."""
     events = context.get("triggering_asset_events") or {}
     for of_asset in events.values():
         for event in of_asset:
-            yield event.extra.get("payload")
+            yield event.extra.get("payload"), event.timestamp
 
 
-def _sensors_results(context: Context) -> list[Any]:
-    """Return the results of this package's sensors upstream, also of mapped ones."""
+def _sensors_results(context: Context) -> Iterator[tuple[Any, datetime | None]]:
+    """Yield the results of this package's sensors upstream, also of mapped ones."""
     task = context["dag"].get_task(context["ti"].task_id)
     upstream = task.get_flat_relatives(upstream=True)
     sensors = sorted(one.task_id for one in upstream if _declares(one, "announces_batches"))
-    return list(context["ti"].xcom_pull(task_ids=sensors) or []) if sensors else []
+    for result in (context["ti"].xcom_pull(task_ids=sensors) or []) if sensors else []:
+        yield result, None
 
 
 def checked_consumer(consumer: Any) -> Any:

@@ -180,6 +180,7 @@ class SfEventsToSparkOperator(spark_submission.SubmitsToSpark, FetchesBatch, Spa
                 return self.nothing_came(staged)
             if not staged.landed:
                 self._land(staged, submission, context, stopping)
+                self.stages.reached("landed")
             done = commit(
                 staged,
                 context,
@@ -188,6 +189,8 @@ class SfEventsToSparkOperator(spark_submission.SubmitsToSpark, FetchesBatch, Spa
                 keep_batches=self.keep_batches,
                 commit_seconds=self.commit_seconds,
             )
+            self.stages.reached("committed")
+        self.log.info("Batch %s: %s.", staged.manifest.batch_id, self.stages)
         tell_error(staged)
         return done
 

@@ -10,9 +10,10 @@ from airflow.sdk import DAG, Asset, TaskGroup
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.hooks.run_context import (
+    Announcement,
     checked_consumer,
     describe_run,
-    is_announced,
+    find_announcement,
     is_backfill,
     position_tasks,
     refuse_repeated_topics,
@@ -194,9 +195,15 @@ def test_a_watcher_announces_by_the_event_that_started_the_run(
     """A run is announced if a watcher's payload names events of its topic and consumer."""
     with DAG("orders", schedule=None, start_date=JANUARY) as dag:
         SfEventsFetchOperator(task_id="land", topic="/event/A__e")
-    started = {Asset("pending"): [SimpleNamespace(extra={}), SimpleNamespace(extra=extra)]}
+    started = {
+        Asset("pending"): [
+            SimpleNamespace(extra={}, timestamp=JANUARY),
+            SimpleNamespace(extra=extra, timestamp=JANUARY),
+        ]
+    }
     came = context(dag) | {"triggering_asset_events": started}
-    assert is_announced(came, "/event/A__e", "orders") is announced
+    found = find_announcement(came, "/event/A__e", "orders")
+    assert found == (Announcement(at=JANUARY) if announced else None)
 
 
 @pytest.mark.parametrize(
@@ -225,7 +232,8 @@ def test_a_sensor_announces_by_its_result(task: str, results: Any, *, announced:
         wait >> first >> SfEventsFetchOperator(task_id="land", topic="/event/A__e")
         SfEventsFetchOperator(task_id="alone", topic="/event/A__e")
     came = context(dag, task_id=task, xcom_pull=pull)
-    assert is_announced(came, "/event/A__e", "orders") is announced
+    found = find_announcement(came, "/event/A__e", "orders")
+    assert found == (Announcement() if announced else None)
     assert asked == ([["wait"]] if task == "land" else [])
 
 

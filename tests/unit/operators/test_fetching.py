@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from airflow_provider_sfevents.operators.fetching import fetch_seconds
+from airflow_provider_sfevents.operators.fetching import StageTimes, fetch_seconds
 from airflow_provider_sfevents.operators.sfevents import (
     SfEventsFetchOperator,
     SfEventsToSparkOperator,
@@ -44,3 +44,16 @@ def test_an_operator_reckons_with_its_execution_timeout() -> None:
         task_id="fetch", topic="/event/A__e", execution_timeout=timedelta(seconds=100)
     )
     assert operator._bounds(until=None).max_seconds == 70
+
+
+def test_the_log_has_the_time_of_each_stage() -> None:
+    """The last line of a task has the seconds between its stages, and since the announcement."""
+    begun = datetime(2026, 1, 1, tzinfo=UTC)
+    times = iter((100.8, 113.8, 114.0))
+    stages = StageTimes(begun_at=begun, reached_at=100.0, clock=lambda: next(times))
+    for stage in ("staged", "landed", "committed"):
+        stages.reached(stage)
+    took = "staged in 0.8 s, landed in 13.0 s, committed in 0.2 s"
+    assert str(stages) == took
+    stages.announced_at = begun - timedelta(seconds=1.4)
+    assert str(stages) == f"task begun 1.4 s after the announcement, {took}"
