@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -29,7 +31,6 @@ from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.rest.org_limits import check_least
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable, Iterator, Sequence
 
     from airflow.sdk import Context
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+
+_WRITES_PARQUET = "airflow_provider_sfevents.staging.parts.part_writer"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -216,6 +219,8 @@ class FetchesBatch(ReadsTopic, BaseOperator):
         store: Callable[[str], PositionStore],
         requested: asyncio.Event,
     ) -> Staged | Empty:
+        # Loading pyarrow takes a few tenths of a second, in which the task can log in.
+        asyncio.get_running_loop().run_in_executor(None, import_module, _WRITES_PARQUET)
         async with SfEventsHook(self.conn_id).client(self.min_allowance) as client:
             return await stage_batch(request, client, area, store, requested)
 

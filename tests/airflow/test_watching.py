@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.airflow, pytest.mark.full, pytest.mark.timeout(900)]
 
 
+STAGES = re.compile(
+    r"task begun \d+\.\d s after the announcement, "
+    r"staged in \d+\.\d s, landed in \d+\.\d s, committed in \d+\.\d s"
+)
 MEND = "The consumer secret is wrong"
 
 
@@ -97,6 +102,8 @@ def test_one_run_for_a_burst(story: Story) -> None:
         }
         for batch_number in (1, 2)
     ]
+    for run in story.runs("burst"):
+        assert STAGES.search(run.log())
     story.landed_once("burst")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -70,11 +71,13 @@ class Task:
     """One task, and every location to which it could write.
 
     :param rescheduled: number of earlier reschedules of this try.
+    :param announced: payloads of the watchers that started the run.
     """
 
     staging: Path
     monkeypatch: pytest.MonkeyPatch
     rescheduled: int = 0
+    announced: list[dict[str, Any]] = field(default_factory=list)
     positions: dict[str, str] = field(default_factory=dict)
     placed: dict[str, str] = field(default_factory=dict)
 
@@ -115,8 +118,11 @@ class Task:
         with DAG("orders", schedule=None, start_date=datetime(2026, 1, 1, tzinfo=UTC)) as dag:
             operator = kind(**{"task_id": "land", **places, **arguments})
         instance = FakeTaskInstance(task_id=operator.task_id)
+        now = datetime.now(UTC)
+        events = [SimpleNamespace(extra={"payload": one}, timestamp=now) for one in self.announced]
         context = {
             "ti": instance,
+            "triggering_asset_events": {"pending": events},
             "dag_run": FakeDagRun(),
             "dag": dag,
             "task_reschedule_count": self.rescheduled,
