@@ -6,15 +6,26 @@ import json
 import logging
 import re
 import secrets
-from collections import defaultdict
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.staging import layout, leases
 from airflow_provider_sfevents.staging.batch_folder import BatchFolder
-from airflow_provider_sfevents.staging.sidecar_files import Forgotten, KeepalivePoint, Origin
+from airflow_provider_sfevents.staging.sidecar_files import (
+    Forgotten,
+    KeepalivePoint,
+    Origin,
+    Swept,
+    in_order,
+)
 from airflow_provider_sfevents.staging.storage import durable_files
-from airflow_provider_sfevents.staging.sweeping import KEEP_BATCHES, BatchState, to_sweep
+from airflow_provider_sfevents.staging.sweeping import (
+    KEEP_BATCHES,
+    BatchState,
+    is_young,
+    to_sweep,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -250,13 +261,22 @@ class TopicFolder:
                 return [batch_number]
         return []
 
-    def sweep(self, keep_batches: int = KEEP_BATCHES, epoch: str = "") -> list[str]:
+    def sweep(
+        self,
+        keep_batches: int = KEEP_BATCHES,
+        epoch: str = "",
+        *,
+        keep_for: timedelta = timedelta(0),
+        now: datetime | None = None,
+    ) -> list[str]:
         """Remove old batches (`sweeping.to_sweep` selects them) and return their ids.
 
         A batch that cannot be removed now is removed next time.
 
         :param keep_batches: number of the newest batches that are kept in any case.
         :param epoch: of the position; it counts as the newest epoch, whatever the order here.
+        :param keep_for: time after its landing for which a batch is kept in any case.
+        :param now: default: this machine's time.
         :raises ValueError: `keep_batches` is negative.
         """
         if keep_batches < 0:
@@ -267,11 +287,46 @@ class TopicFolder:
         batches = [
             (epoch, batch_number) for epoch in epochs for batch_number in self.batch_numbers(epoch)
         ]
-        old = [self._state(*at) for at in batches[: max(0, len(batches) - keep_batches)]]
+        surplus = batches[: max(0, len(batches) - keep_batches)]
+        old = list(self._old(surplus, keep_for, now or datetime.now(UTC)))
         sweepable = to_sweep(old, self.newest_receipt(), epochs[-1]) if old else []
+        self._record_swept(sweepable)
         return [
             swept for state in sweepable for swept in self._remove(state.epoch, state.batch_number)
         ]
+
+    def _old(
+        self, batches: Iterable[tuple[str, int]], keep_for: timedelta, now: datetime
+    ) -> Iterator[BatchState]:
+        """Yield the batches that need not be kept for their age, oldest first.
+
+        The batches after the first one that has landed too recently are not looked at.
+        """
+        for at in batches:
+            state = self._state(*at)
+            if keep_for and state.landed:
+                receipt = self.batch(*at).read_receipt()
+                if receipt is not None and is_young(receipt.written_at, keep_for, now):
+                    return
+            yield state
+
+    def _record_swept(self, sweepable: Iterable[BatchState]) -> None:
+        """Record which batches are swept, before they are: a reader must not take them for none."""
+        highest: dict[str, int] = {}
+        for state in sweepable:
+            highest[state.epoch] = max(highest.get(state.epoch, 0), state.batch_number)
+        for epoch, batch_number in highest.items():
+            place = self.folder / epoch / layout.SWEPT
+            if batch_number > self._swept(place):
+                durable_files.replace(place, Swept(batch_number=batch_number).to_json().encode())
+
+    def _swept(self, place: UPath) -> int:
+        """Read the highest number that was swept; a record that cannot be parsed counts as none."""
+        data = durable_files.read(place)
+        try:
+            return Swept.from_json(data.decode()).batch_number if data is not None else 0
+        except ValueError:
+            return 0
 
     def epochs_in_order(self) -> list[str]:
         """Return the epochs, oldest first, including those without an origin."""
@@ -329,23 +384,3 @@ class TopicFolder:
                 f"batch of that epoch is to be landed any more, remove {self.folder / epoch}."
             ) from error
         return origin
-
-
-def in_order(origins: Iterable[Origin]) -> list[Origin]:
-    """Put origins in order: each after the one that it names as previous.
-
-    Epochs whose previous one has no origin here are ordered by their time of beginning. Those times
-    come from several machines' clocks, so only housekeeping uses this order.
-    """
-    sorted_by_time = sorted(origins, key=lambda origin: (origin.created_at, origin.epoch))
-    here = {origin.epoch for origin in sorted_by_time}
-    after: dict[str, list[Origin]] = defaultdict(list)
-    for origin in sorted_by_time:
-        after[origin.previous if origin.previous in here else ""].append(origin)
-    found: list[Origin] = []
-    to_visit = after[""][::-1]
-    while to_visit:
-        origin = to_visit.pop()
-        found.append(origin)
-        to_visit += after[origin.epoch][::-1]
-    return found

@@ -6,6 +6,7 @@
     forgotten.json                              the last `position forget`
     beginning/                                  first epoch: its leases and record
     <epoch>/origin.json                         the position at batch number 0
+    <epoch>/swept.json                          the highest number of a swept batch
     <epoch>/<batch number>/                     one batch:
         leases/0001.json                        lease; the highest number holds the batch
         attempts/0001/part-0000000000.parquet   closed files of that lease, by first ordinal
@@ -26,6 +27,7 @@ from urllib.parse import quote
 KEEPALIVE_POINT = "keepalive_point.json"
 FORGOTTEN = "forgotten.json"
 ORIGIN = "origin.json"
+SWEPT = "swept.json"
 BEGINNING = "beginning"
 LEASES = "leases"
 ATTEMPTS = "attempts"

@@ -1,14 +1,18 @@
-"""Sidecar files: keepalive points, origins of epochs, forgotten positions, announcements."""
+"""Sidecar files: keepalive points, origins of epochs, swept batches, announcements and more.
+
+Spark imports them too.
+"""
 
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 Mark = TypeVar("Mark")
 
@@ -73,6 +77,27 @@ class Origin:
         :raises ValueError: the text is no origin.
         """
         return _strict(cls, text, epoch=str, previous=str, created_at=str, position=str)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Swept:
+    """Evidence of sweeping: a reader can tell a swept batch from one that was never staged.
+
+    :param batch_number: the highest number of a batch of the epoch that was swept.
+    """
+
+    batch_number: int
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Swept:
+        """Parse the text of the sidecar file.
+
+        :raises ValueError: the text is no such record.
+        """
+        return _strict(cls, text, batch_number=int)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +178,26 @@ class Confirmed:
         :raises ValueError: the text is no confirmation.
         """
         return _strict(cls, text, replay_id=str, at=str)
+
+
+def in_order(origins: Iterable[Origin]) -> list[Origin]:
+    """Put origins in order: each after the one that it names as previous.
+
+    Epochs whose previous one has no origin here are ordered by their time of beginning. Those times
+    come from several machines' clocks, so only housekeeping uses this order.
+    """
+    sorted_by_time = sorted(origins, key=lambda origin: (origin.created_at, origin.epoch))
+    here = {origin.epoch for origin in sorted_by_time}
+    after: dict[str, list[Origin]] = defaultdict(list)
+    for origin in sorted_by_time:
+        after[origin.previous if origin.previous in here else ""].append(origin)
+    found: list[Origin] = []
+    to_visit = after[""][::-1]
+    while to_visit:
+        origin = to_visit.pop()
+        found.append(origin)
+        to_visit += after[origin.epoch][::-1]
+    return found
 
 
 def _strict(kind: Callable[..., Mark], text: str, **fields: type) -> Mark:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import timedelta
 
 KEEP_BATCHES = 10
 """Committed batches that are kept, so that a cleared old run can land its own batch again."""
@@ -50,3 +52,17 @@ def to_sweep(
         and (batch.epoch, batch.batch_number) != newest_receipt
         and (batch.landed or (not batch.staged and batch.epoch != newest_epoch))
     ]
+
+
+def is_young(landed_at: str, keep_for: timedelta, now: datetime) -> bool:
+    """Return whether a batch landed less than `keep_for` ago; true if its time is not readable.
+
+    The time comes from the clock of the machine that landed it. It decides only how long files
+    stay.
+
+    :param landed_at: ISO-8601, UTC.
+    """
+    try:
+        return now - datetime.fromisoformat(landed_at) < keep_for
+    except (ValueError, TypeError):
+        return True

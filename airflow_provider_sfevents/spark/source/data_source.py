@@ -1,0 +1,158 @@
+"""The source `sfevents` of Spark: a topic's staged batches as a table or a stream.
+
+PySpark makes each of these objects anew in other processes: `DataSource` in one that loads the
+query, readers in one that plans it and in one that keeps the stream's offsets, and `read` runs in
+the executors. What they share is pickled: options, and columns as they were when the query was
+loaded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
+
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.spark.source import offsets
+from airflow_provider_sfevents.spark.source.offsets import Offset
+from airflow_provider_sfevents.spark.source.source_options import read_options
+from airflow_provider_sfevents.spark.source.staged_batches import (
+    ReadTask,
+    load_columns,
+    plan_tasks,
+)
+from airflow_provider_sfevents.spark.source.staged_files import StagedFiles
+from airflow_provider_sfevents.spark.source.staged_rows import read_rows
+from airflow_provider_sfevents.spark.source.topic_listing import read_topic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+    from airflow_provider_sfevents.spark.source.columns import FixedColumns
+    from airflow_provider_sfevents.spark.source.offsets import StagedTopic
+    from airflow_provider_sfevents.spark.source.source_options import SourceOptions
+
+
+def register(spark: SparkSession) -> None:
+    """Make the format `sfevents` known to a session: `spark.read`, `spark.readStream`."""
+    spark.dataSource.register(SfEventsDataSource)
+
+
+@dataclass
+class SourcePartition(InputPartition):  # type: ignore[misc]
+    """Input of one task of the executors."""
+
+    value: ReadTask
+
+
+class SfEventsDataSource(DataSource):  # type: ignore[misc]
+    """Staged batches of a topic; options as of `source_options.SourceOptions`."""
+
+    _loaded: tuple[SourceOptions, FixedColumns] | None = None
+
+    @classmethod
+    def name(cls) -> str:
+        return "sfevents"
+
+    def schema(self) -> str:
+        """Fix the columns, for as long as this query is loaded."""
+        options = read_options(self.options)
+        topic = _Topic(options)
+        columns = load_columns(topic.files, options, offsets.staged(topic.look()))
+        self._loaded = options, columns
+        return columns.sql()
+
+    def reader(self, schema: StructType) -> StagedReader:
+        return StagedReader(*self._as_loaded(schema))
+
+    def streamReader(self, schema: StructType) -> StagedStreamReader:  # noqa: N802 - Spark's name
+        return StagedStreamReader(*self._as_loaded(schema))
+
+    def _as_loaded(self, schema: StructType) -> tuple[SourceOptions, FixedColumns]:
+        if self._loaded is None:
+            raise ConfigurationError(
+                f"The columns of the source sfevents follow from event_type, and .schema(...) gave "
+                f"others: {schema.simpleString()}. Leave .schema(...) out."
+            )
+        return self._loaded
+
+
+class _Topic:
+    """The topic's folder, as one process sees it."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
+        self.files = StagedFiles.at(options.folder)
+
+    def look(self) -> StagedTopic:
+        return read_topic(self.files, self._options)
+
+    def partitions(self, fixed: FixedColumns, batches: Sequence[Offset]) -> list[InputPartition]:
+        tasks = plan_tasks(self.files, self._options, fixed, batches) if batches else []
+        return [SourcePartition(task) for task in tasks]
+
+
+class _ReadsRows:
+    """Reading of a partition in an executor."""
+
+    def __init__(self, options: SourceOptions, fixed: FixedColumns) -> None:
+        self._options = options
+        self._columns = fixed
+
+    def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
+        """Read the rows of a partition; a read without batches has one partition, None."""
+        if partition is None:
+            return
+        task: ReadTask = partition.value
+        files = StagedFiles.at(self._options.folder)
+        for file in task.files:
+            yield from read_rows(files, file, task.fixed, task.plan)
+
+
+class StagedReader(_ReadsRows, DataSourceReader):  # type: ignore[misc]
+    """Read of all batches whose form is settled when the query runs."""
+
+    def partitions(self) -> list[InputPartition]:
+        topic = _Topic(self._options)
+        return topic.partitions(self._columns, offsets.offered(topic.look()))
+
+
+class StagedStreamReader(_ReadsRows, DataSourceStreamReader):  # type: ignore[misc]
+    """Stream of settled batches, each once and in order.
+
+    Spark asks for the latest offset without saying how far the query is, so the reader keeps the
+    last offset that it returned or was shown: after a restart Spark plans an empty range first.
+    """
+
+    def __init__(self, options: SourceOptions, fixed: FixedColumns) -> None:
+        super().__init__(options, fixed)
+        self._seen: Offset | None = None
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        return offsets.first_offset(_Topic(self._options).look()).to_json()
+
+    def latestOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        topic = _Topic(self._options).look()
+        seen = self._seen or offsets.first_offset(topic)
+        self._seen = offsets.next_offset(topic, seen, self._options.max_batches)
+        return self._seen.to_json()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        first, self._seen = Offset.from_json(start), Offset.from_json(end)
+        if first == self._seen:
+            return []
+        topic = _Topic(self._options)
+        return topic.partitions(self._columns, offsets.between(topic.look(), first, self._seen))
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Leave the staging area as it is: other readers and reruns need its batches."""

@@ -1,0 +1,140 @@
+"""Files of a topic's folder, read by PyArrow. No Spark: the source runs in Python alone.
+
+Neither a JVM nor fsspec is there in the processes of a Python data source. Credentials of an object
+store come from the environment of these processes, as PyArrow finds them.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from airflow_provider_sfevents.exceptions import ConfigurationError, StagingError
+from airflow_provider_sfevents.spark.local_files import local_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import TypeVar
+
+    from pyarrow import NativeFile
+
+    T = TypeVar("T")
+    R = TypeVar("R")
+
+_SCHEMES = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
+"""Schemes that Hadoop and fsspec name differently from PyArrow."""
+
+_SIDE_BY_SIDE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFiles:
+    """Files by URL; each operation raises `StagingError` if the store refuses."""
+
+    filesystem: Any
+
+    @classmethod
+    def at(cls, url: str) -> StagedFiles:
+        """Open the store of a URL.
+
+        :raises ConfigurationError: PyArrow has no file system for it.
+        """
+        import pyarrow as pa
+        from pyarrow import fs
+
+        if local_path(url) is not None:
+            return cls(fs.LocalFileSystem())
+        parts = urlsplit(url)
+        scheme = _SCHEMES.get(parts.scheme, parts.scheme)
+        try:
+            found, _ = fs.FileSystem.from_uri(f"{scheme}://{parts.netloc}/")
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise ConfigurationError(
+                f"{url} cannot be read: {_line(error)}. Give `path` as a local path, or as a URL "
+                "of a store that PyArrow reads (s3, gs, abfs, hdfs)."
+            ) from error
+        return cls(found)
+
+    def walk(self, folder: str) -> list[str]:
+        """List all files below a folder, as paths relative to it."""
+        from pyarrow import fs
+
+        base = _path(folder)
+        with _named(folder):
+            found = self.filesystem.get_file_info(
+                fs.FileSelector(base, recursive=True, allow_not_found=True)
+            )
+        return [one.path[len(base) :].lstrip("/") for one in found if one.type == fs.FileType.File]
+
+    def read_text(self, url: str) -> str:
+        with self.open(url) as file, _named(url):
+            return bytes(file.read()).decode(errors="replace")
+
+    def read_texts(self, urls: Iterable[str]) -> dict[str, str]:
+        """Read several files side by side; one that is gone is left out."""
+
+        def text(url: str) -> str | None:
+            try:
+                return self.read_text(url)
+            except FileGoneError:
+                return None
+
+        wanted = list(dict.fromkeys(urls))
+        found = zip(wanted, _side_by_side(text, wanted), strict=True)
+        return {url: one for url, one in found if one is not None}
+
+    def open(self, url: str) -> NativeFile:
+        """Open a file.
+
+        :raises FileGoneError: there is none.
+        """
+        with _named(url):
+            return self.filesystem.open_input_file(_path(url))
+
+
+class FileGoneError(StagingError):
+    """A file of the staging area is not there (any more)."""
+
+
+def _side_by_side(act: Callable[[T], R], values: Sequence[T]) -> list[R]:
+    if len(values) < 2:  # one needs no thread
+        return [act(one) for one in values]
+    with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
+        return list(pool.map(act, values))
+
+
+def _path(url: str) -> str:
+    """Path of a URL for its file system: names are taken as they are, nothing is decoded."""
+    local = local_path(url)
+    if local is not None:
+        return str(local)
+    scheme, _, rest = url.partition("://")
+    return f"/{rest.partition('/')[2]}" if scheme == "hdfs" else _without_account(rest)
+
+
+def _without_account(rest: str) -> str:
+    """Bucket and key; a container of Azure has its account behind an `@`."""
+    store, slash, key = rest.partition("/")
+    return f"{store.partition('@')[0]}{slash}{key}"
+
+
+@contextmanager
+def _named(url: str) -> Iterator[None]:
+    import pyarrow as pa
+
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise FileGoneError(f"{url} is not there.") from error
+    except (pa.ArrowException, OSError) as error:
+        raise StagingError(
+            f"{url} cannot be read: {_line(error)}. The driver's and the executors' processes need "
+            "access to the staging area from their own environment."
+        ) from error
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())[:500].rstrip(".")

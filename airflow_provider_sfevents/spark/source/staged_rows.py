@@ -1,0 +1,182 @@
+"""Rows of the source `sfevents`: a staged file to Arrow batches, in the executors' Python.
+
+Decoded and undecodable events of a file are rows of the same columns: an undecodable one has the
+reason and its raw payload, and none of the event's own values.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sfevents.counting import counted
+from airflow_provider_sfevents.exceptions import StagingError
+from airflow_provider_sfevents.spark.avro import executor_tasks
+from airflow_provider_sfevents.spark.avro.decoder_needs import ACCELERATOR
+from airflow_provider_sfevents.spark.avro.executor_decoder import lacking
+from airflow_provider_sfevents.spark.schema import envelope
+from airflow_provider_sfevents.spark.source.columns import RESCUED
+from airflow_provider_sfevents.spark.source.staged_files import FileGoneError
+from airflow_provider_sfevents.staging import layout
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import pyarrow as pa
+
+    from airflow_provider_sfevents.spark.source.columns import DecodingPlan, FixedColumns
+    from airflow_provider_sfevents.spark.source.staged_files import StagedFiles
+
+_ROWS = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagedFile:
+    """A file of a batch, with what its rows say of the batch.
+
+    :param events: its number of events, by the manifest.
+    """
+
+    url: str
+    events: int
+    org_id: str
+    topic: str
+    batch_id: str
+    batch_number: int
+
+
+def read_rows(
+    files: StagedFiles, file: StagedFile, fixed: FixedColumns, plan: DecodingPlan | None
+) -> Iterator[pa.RecordBatch]:
+    """Read the rows of a staged file, in its order within each schema.
+
+    :param plan: None: raw payloads.
+    :raises StagingError: the file is gone, or is not the one of the manifest.
+    """
+    import pyarrow.parquet as pq
+
+    try:
+        opened = files.open(file.url)
+    except FileGoneError as error:
+        raise StagingError(
+            f"The staged file {file.url} was removed while the query was reading it: its batch was "
+            "swept. Start the query with a new checkpoint, and keep batches longer: `keep_for` of "
+            "the task that lands."
+        ) from error
+    with opened, pq.ParquetFile(opened) as parquet:
+        if parquet.metadata.num_rows != file.events:
+            raise StagingError(
+                f"The staged file {file.url} holds {counted(parquet.metadata.num_rows, 'event')}, "
+                f"the manifest says {file.events}. It was changed after it was staged; restore it."
+            )
+        for rows in parquet.iter_batches(batch_size=_ROWS, columns=list(layout.STAGED_COLUMNS)):
+            found = [_raw(rows)] if plan is None else _decoded(rows, plan)
+            for columns in found:
+                yield _batch(columns, file, fixed)
+
+
+def _raw(rows: pa.RecordBatch) -> dict[str, pa.Array]:
+    return {
+        envelope.EVENT_ID: rows.column(layout.EVENT_ID),
+        envelope.RECEIVED_AT: rows.column(layout.RECEIVED_AT),
+        envelope.REPLAY_ID: rows.column(layout.REPLAY_ID),
+        envelope.SCHEMA_ID: rows.column(layout.SCHEMA_ID),
+        envelope.ORDINAL: rows.column(layout.ORDINAL),
+        envelope.RAW_PAYLOAD: rows.column(layout.PAYLOAD),
+    }
+
+
+def _decoded(rows: pa.RecordBatch, plan: DecodingPlan) -> Iterator[dict[str, pa.Array]]:
+    """Yield the decoded events of the plan's type, then the undecodable ones.
+
+    Only the events that do not decode are decoded twice, for their reasons.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    wanted = rows.filter(
+        pc.is_in(rows.column(layout.SCHEMA_ID), pa.array([*plan.names], pa.string()))
+    )
+    task = executor_tasks.Task(
+        types=(plan.kind,) if plan.kind else (),
+        refused=plan.refused,
+        names=plan.names,
+        first_ordinals=(0,),
+        accelerated=not plan.rescued and not lacking((ACCELERATOR,)),
+    )
+    refused = pc.is_in(wanted.column(layout.SCHEMA_ID), pa.array([*plan.refused], pa.string()))
+    left = wanted.filter(refused)
+    to_decode = wanted.filter(pc.invert(refused))
+    if to_decode.num_rows:
+        good = list(executor_tasks.decoded(task, iter([to_decode])))
+        for batch in good:
+            yield _with_rescued(batch, plan.rescued)
+        ordinals = [batch.column(envelope.ORDINAL) for batch in good]
+        if sum(map(len, ordinals)) < to_decode.num_rows:
+            known = pa.chunked_array(ordinals, pa.int64()).combine_chunks()
+            is_good = pc.is_in(to_decode.column(layout.ORDINAL), known)
+            bad = to_decode.filter(pc.invert(is_good))
+            yield from map(_columns_of, executor_tasks.undecodable(task, iter([bad])))
+    if left.num_rows:
+        yield from map(_columns_of, executor_tasks.undecodable(task, iter([left])))
+
+
+def _columns_of(batch: pa.RecordBatch) -> dict[str, pa.Array]:
+    return dict(zip(batch.schema.names, batch.columns, strict=True))
+
+
+def _with_rescued(batch: pa.RecordBatch, rescued: Mapping[str, str]) -> dict[str, pa.Array]:
+    """Put the columns to rescue together into one text of JSON; null if they are all null."""
+    import pyarrow as pa
+
+    columns = _columns_of(batch)
+    if not rescued:
+        return columns
+    values = {field: columns.pop(name).to_pylist() for name, field in rescued.items()}
+    texts = []
+    for index in range(batch.num_rows):
+        row = {field: column[index] for field, column in values.items()}
+        said = {field: value for field, value in row.items() if value is not None}
+        texts.append(json.dumps(said, default=_text) if said else None)
+    return {**columns, RESCUED: pa.array(texts, pa.string())}
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+
+def _batch(
+    columns: Mapping[str, pa.Array], file: StagedFile, fixed: FixedColumns
+) -> pa.RecordBatch:
+    """Put a batch's columns in order; a column that it does not have is null."""
+    import pyarrow as pa
+
+    from airflow_provider_sfevents.spark.avro.arrow_columns import arrow_type
+
+    count = len(columns[envelope.ORDINAL])
+    own = {column.name: arrow_type(column.type) for column in fixed.own}
+    nulls = {
+        **own,
+        envelope.REASON: pa.string(),
+        envelope.RAW_PAYLOAD: pa.binary(),
+        RESCUED: pa.string(),
+    }
+    replay_ids = columns[envelope.REPLAY_ID].to_pylist()
+    of_batch = {
+        envelope.ORG_ID: pa.repeat(file.org_id, count),
+        envelope.TOPIC: pa.repeat(file.topic, count),
+        envelope.BATCH_ID: pa.repeat(file.batch_id, count),
+        envelope.BATCH_NUMBER: pa.repeat(pa.scalar(file.batch_number, pa.int64()), count),
+        envelope.REPLAY_ID: pa.array([one.hex() for one in replay_ids], pa.string()),
+    }
+    arrays = [
+        of_batch.get(name, columns.get(name))
+        if name in of_batch or name in columns
+        else pa.nulls(count, nulls[name])
+        for name in fixed.names
+    ]
+    return pa.RecordBatch.from_arrays(arrays, names=list(fixed.names))
