@@ -22,9 +22,11 @@ from airflow_provider_sfevents.positions.record import advance, is_committed, is
 from airflow_provider_sfevents.pubsub.clock import Clock
 from airflow_provider_sfevents.pubsub.reconnect import pause_seconds
 from airflow_provider_sfevents.staging.lease_holder import LeaseHolder
+from airflow_provider_sfevents.staging.sweeping import NO_TIME
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import timedelta
 
     from airflow_provider_sfevents.positions.stores import PositionStore
     from airflow_provider_sfevents.staging.area import TopicFolder
@@ -105,6 +107,7 @@ def commit_batch(
     run: Run,
     keep_batches: int,
     *,
+    keep_for: timedelta = NO_TIME,
     commit_seconds: float = COMMIT_SECONDS,
     wait: Callable[[float], bool] = _sleep,
     clock: Clock = CLOCK,
@@ -114,6 +117,7 @@ def commit_batch(
     A second call changes nothing. A store or staging area that does not answer is retried for
     `commit_seconds`. The batch has landed, and a run that failed now would look as if it had not.
 
+    :param keep_for: as of `TopicFolder.sweep`.
     :param commit_seconds: as `COMMIT_SECONDS`.
     :param wait: waits that many seconds, or less if the task is ending; returns whether it is
         ending. If it is, the next try commits.
@@ -126,7 +130,7 @@ def commit_batch(
     """
     receipt = _commit_in_time(staged, run, commit_seconds, wait, clock)
     if not staged.rerun:
-        _sweep(staged, keep_batches)
+        _sweep(staged, keep_batches, keep_for)
         steps.reached(steps.SWEPT, staged.manifest.batch_id)
     return receipt
 
@@ -203,10 +207,12 @@ def _commit(staged: Staged, run: Run) -> Receipt:
     return receipt
 
 
-def _sweep(staged: Staged, keep_batches: int) -> None:
+def _sweep(staged: Staged, keep_batches: int, keep_for: timedelta) -> None:
     """Sweep old batches; an error only warns, because the batch is committed already."""
     try:
-        for batch_id in staged.topic_folder.sweep(keep_batches, staged.manifest.epoch):
+        for batch_id in staged.topic_folder.sweep(
+            keep_batches, staged.manifest.epoch, keep_for=keep_for
+        ):
             log.info("Old batch %s is swept.", batch_id)
     except StagingError as error:
         log.warning("Old batches could not be swept: %s", error)

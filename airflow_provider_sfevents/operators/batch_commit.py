@@ -16,6 +16,7 @@ from airflow_provider_sfevents.positions import stores
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from datetime import timedelta
 
     from airflow.sdk import Context
 
@@ -33,18 +34,21 @@ def commit(
     stopping: Stopping,
     *,
     keep_batches: int,
+    keep_for: timedelta,
     commit_seconds: float,
 ) -> dict[str, Any]:
     """Commit a landed batch and tell the task's outlet assets; returns the task's result.
 
     :param stopping: a request ends the retries of the commit.
     :param keep_batches: number of committed batches that stay in the staging area.
+    :param keep_for: time after its landing for which a batch stays there in any case.
     :param commit_seconds: seconds for which a failing commit is retried.
     """
     receipt = commit_batch(
         staged,
         describe_run(context),
         keep_batches,
+        keep_for=keep_for,
         commit_seconds=commit_seconds,
         wait=stopping.wait,
     )

@@ -29,6 +29,7 @@ from airflow_provider_sfevents.hooks.task_thread import run_async
 from airflow_provider_sfevents.hooks.topic_arguments import ReadsTopic
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.rest.org_limits import check_least
+from airflow_provider_sfevents.staging.sweeping import NO_TIME, check_keep_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -119,6 +120,8 @@ class FetchesBatch(ReadsTopic, BaseOperator):
     :param commit_seconds: seconds for which the commit of a landed batch is retried if the position
         store does not answer.
     :param keep_batches: number of committed batches that stay in the staging area.
+    :param keep_for: time after its landing for which a batch stays there, too, so that Spark jobs
+        that read staged batches can fall behind as long.
     :param skip_when_empty: without an event the task is skipped, with the tasks after it; otherwise
         it succeeds with 0 `events` in its result.
     """
@@ -163,6 +166,7 @@ class FetchesBatch(ReadsTopic, BaseOperator):
         min_allowance: int | None = None,
         commit_seconds: float = COMMIT_SECONDS,
         keep_batches: int = 10,
+        keep_for: timedelta = NO_TIME,
         skip_when_empty: bool = True,
         **kwargs: Any,
     ) -> None:
@@ -186,6 +190,7 @@ class FetchesBatch(ReadsTopic, BaseOperator):
         self.min_allowance = check_least(min_allowance)
         self.commit_seconds = commit_seconds
         self.keep_batches = keep_batches
+        self.keep_for = check_keep_for(keep_for)
         self.skip_when_empty = skip_when_empty
         self._of_announced(self._bounds(until=None), topic="")
         self._check_arguments()

@@ -47,10 +47,12 @@ from airflow_provider_sfevents.operators.staging_probe import ensure_spark_can_o
 from airflow_provider_sfevents.positions.store_choice import open_store
 from airflow_provider_sfevents.spark.options import arguments_of
 from airflow_provider_sfevents.staging.storage.staging_location import spark_url
+from airflow_provider_sfevents.staging.sweeping import NO_TIME, check_keep_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from contextlib import AbstractContextManager
+    from datetime import timedelta
 
     from airflow.sdk import Context
 
@@ -187,6 +189,7 @@ class SfEventsToSparkOperator(spark_submission.SubmitsToSpark, FetchesBatch, Spa
                 self.outlets,
                 stopping,
                 keep_batches=self.keep_batches,
+                keep_for=self.keep_for,
                 commit_seconds=self.commit_seconds,
             )
             self.stages.reached("committed")
@@ -325,7 +328,7 @@ class SfEventsCommitOperator(StoppableTask, BaseOperator):
     :param position_store: as for the fetch.
     :param staging: as for the fetch. (templated)
     :param commit_seconds: seconds for which a commit is retried if the store does not answer.
-    :param keep_batches: number of committed batches that stay in the staging area.
+    :param keep_batches: as for the fetch, as is `keep_for`.
     """
 
     template_fields: Sequence[str] = ("batch", "staging")
@@ -340,6 +343,7 @@ class SfEventsCommitOperator(StoppableTask, BaseOperator):
         staging: str | None = None,
         commit_seconds: float = COMMIT_SECONDS,
         keep_batches: int = 10,
+        keep_for: timedelta = NO_TIME,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -348,6 +352,7 @@ class SfEventsCommitOperator(StoppableTask, BaseOperator):
         self.staging = staging
         self.commit_seconds = commit_seconds
         self.keep_batches = keep_batches
+        self.keep_for = check_keep_for(keep_for)
 
     @override
     def execute(self, context: Context) -> dict[str, Any]:
@@ -387,6 +392,7 @@ class SfEventsCommitOperator(StoppableTask, BaseOperator):
                 self.outlets,
                 stopping,
                 keep_batches=self.keep_batches,
+                keep_for=self.keep_for,
                 commit_seconds=self.commit_seconds,
             )
         finally:

@@ -22,6 +22,7 @@ from airflow_provider_sfevents.staging.sidecar_files import (
 from airflow_provider_sfevents.staging.storage import durable_files
 from airflow_provider_sfevents.staging.sweeping import (
     KEEP_BATCHES,
+    NO_TIME,
     BatchState,
     is_young,
     to_sweep,
@@ -266,7 +267,7 @@ class TopicFolder:
         keep_batches: int = KEEP_BATCHES,
         epoch: str = "",
         *,
-        keep_for: timedelta = timedelta(0),
+        keep_for: timedelta = NO_TIME,
         now: datetime | None = None,
     ) -> list[str]:
         """Remove old batches (`sweeping.to_sweep` selects them) and return their ids.

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sfevents.exceptions import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import timedelta
 
 KEEP_BATCHES = 10
 """Committed batches that are kept, so that a cleared old run can land its own batch again."""
+
+
+NO_TIME = timedelta(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,3 +70,16 @@ def is_young(landed_at: str, keep_for: timedelta, now: datetime) -> bool:
         return now - datetime.fromisoformat(landed_at) < keep_for
     except (ValueError, TypeError):
         return True
+
+
+def check_keep_for(keep_for: Any) -> timedelta:
+    """Check an operator's argument.
+
+    :raises ConfigurationError: it is no length of time.
+    """
+    if not isinstance(keep_for, timedelta) or keep_for < NO_TIME:
+        raise ConfigurationError(
+            f"keep_for={keep_for!r} is no length of time; give a timedelta, such as "
+            "timedelta(days=1), or leave it out."
+        )
+    return keep_for

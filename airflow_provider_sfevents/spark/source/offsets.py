@@ -33,7 +33,7 @@ class Offset:
     """The last batch that a query has read.
 
     :param staging_id: id of the staging area.
-    :param epoch: empty: nothing had ever been staged.
+    :param epoch: empty: no epoch had begun.
     :param batch_number: within the epoch; 0: none of it has been read.
     """
 
@@ -106,7 +106,7 @@ def first_offset(topic: StagedTopic) -> Offset:
     :raises StagingError: the order of the epochs is not known.
     """
     batches = staged(topic)
-    if not batches:
+    if not topic.epochs:
         return Offset(staging_id=topic.staging_id, epoch="", batch_number=0)
     places = {batch: place for place, batch in enumerate(batches)}
     place = 0

@@ -93,8 +93,8 @@ def _folder(options: Mapping[str, str]) -> str:
     if len(given) < len(_BELOW):
         missing = ", ".join(name for name in _BELOW if name not in given)
         raise ConfigurationError(
-            "Below the root of a staging area, org_id, consumer and topic together name the topic's "
-            f"folder; missing: {missing}."
+            "Below the root of a staging area, org_id, consumer and topic together name the "
+            f"topic's folder; missing: {missing}."
         )
     return f"{path}/{layout.topic_folder(*(options[name] for name in _BELOW))}"
 

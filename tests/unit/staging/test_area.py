@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -167,6 +168,41 @@ def test_sweeping_keeps_the_newest_batches(topic: TopicFolder) -> None:
     assert topic.sweep(3) == ["e1-1", "e1-2"]
     assert topic.batch_numbers("e1") == [3, 4, 5]
     assert topic.sweep(3) == []
+
+
+def test_a_batch_is_kept_for_a_time_after_its_landing(topic: TopicFolder) -> None:
+    """Batches beyond those to keep stay until `keep_for` has passed since they landed."""
+    begin(topic, "e1", "2026-01-01")
+    for batch_number in range(1, 6):
+        written_at = f"2026-01-01T0{batch_number}:00:00+00:00"
+        stage(topic, "e1", batch_number, written_at=written_at)
+    now = datetime(2026, 1, 1, 11, 30, tzinfo=UTC)
+
+    assert topic.sweep(1, keep_for=timedelta(hours=10), now=now) == ["e1-1"]
+    assert topic.sweep(1, keep_for=timedelta(hours=10), now=now + timedelta(hours=1)) == ["e1-2"]
+    assert topic.sweep(3, keep_for=timedelta(hours=1), now=now) == []
+    assert topic.sweep(1) == ["e1-3", "e1-4"]
+
+
+def test_a_landing_without_a_readable_time_is_kept(topic: TopicFolder) -> None:
+    """A batch whose receipt has no readable time stays as long as `keep_for` is given."""
+    begin(topic, "e1", "2026-01-01")
+    for batch_number in (1, 2):
+        stage(topic, "e1", batch_number, written_at="yesterday")
+    assert topic.sweep(1, keep_for=timedelta(days=1)) == []
+
+
+def test_sweeping_is_recorded_in_the_epoch(topic: TopicFolder) -> None:
+    """The highest swept number is recorded, and a later sweep of an older batch keeps it."""
+    begin(topic, "e1", "2026-01-01")
+    for batch_number in range(1, 5):
+        stage(topic, "e1", batch_number)
+    record = topic.folder / "e1" / "swept.json"
+    with topic.batch("e1", 1).take_lease(here()):
+        assert topic.sweep(1) == ["e1-2", "e1-3"]
+    assert durable_files.read(record) == b'{"batch_number": 3}'
+    assert topic.sweep(1) == ["e1-1"]
+    assert durable_files.read(record) == b'{"batch_number": 3}'
 
 
 def test_sweeping_takes_the_older_epoch_first(topic: TopicFolder) -> None:
