@@ -12,8 +12,9 @@
         - `PublishInterruptedError`: some events may be on the bus, and the answer to them is lost
     - `EventsRefusedError`: the service accepted some of the published events and refused others
     - `StagingError`: the staging area could not be read or written, or has invalid content
+        - `LeaseGoneError`: the file of the task's lease is gone; a retry takes a new lease
     - `LeaseHeldError`: another task is at work on this batch; give way
-    - `Stopped`: the task was ended while it was fetching; received events are kept
+    - `StoppedError`: the task was ended while it was fetching; received events are kept
     - `NotLandedError`: the Spark job left no receipt, or a receipt that does not match the batch
 
 Messages name the thing, the value and the remedy. No message holds a secret.

@@ -309,7 +309,7 @@ def measure(spark: SparkSession, records: int, rounds: int, table_format: str) -
 
 
 def main(records: int = 0, table_format: str = "delta") -> int:
-    """:param records: of one table; 0: of that which the limit is for, after smaller ones."""
+    """Measure one table size; with 0 records several, up to the one that the limit is for."""
     print(f"applying {CHANGES:,} changes of 26 fields, {table_format}, local[2]")
     with session(settings(table_format)) as spark:
         for one in () if records else GROWTH:

@@ -271,7 +271,7 @@ def submitted(
 
 
 def _run(command: list[str]) -> None:
-    """:raises SystemExit: the job failed."""
+    """Run a command. :raises SystemExit: it failed."""
     done = subprocess.run(
         command,
         env={**os.environ, **environment()},

@@ -4,7 +4,8 @@
    modules.
 2. A class of the package has a name that no other class of the package has.
 3. A module has a docstring, and so has a test; a test module may leave it to its name.
-4. No docstring begins with a question word: it names the thing that it describes.
+4. No docstring begins with a question word, or with a field such as `:param`: it names the thing
+   that it describes.
 5. Some words are not used, because they leave open which process or person is meant. A quoted word
    is a name, such as that of a Unix user.
 6. A line has at most 100 columns. A line with a URL may be longer, and so may a row of test data,
@@ -37,7 +38,7 @@ FUNCTION_LINES = 60
 FOLDER_MODULES = 16
 COLUMNS = 100
 
-_QUESTION = re.compile(r"\s*(What|Which|Who|Whose|Where|When|How|Whether)\b")
+_OPENING = re.compile(r"\s*((?:What|Which|Who|Whose|Where|When|How|Whether)\b|:\w+)")
 _UNWANTED = re.compile(
     r"\b(?:who(?:ever)|(?:some|no|any)(?:body)|for\s(?:ever)|in\s(?:vain))\b", re.IGNORECASE
 )
@@ -102,7 +103,7 @@ def _tree_violations(path: str, tree: ast.Module) -> Iterator[_Violation]:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             yield from _function_violations(path, node, is_test)
         for line, text in _docstrings(node):
-            if match := _QUESTION.match(text):
+            if match := _OPENING.match(text):
                 yield path, line, f"docstring that begins with {match[1]}"
 
 

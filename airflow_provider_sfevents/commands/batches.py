@@ -118,7 +118,7 @@ def reland(args: Namespace) -> None:
 
 
 def row(batch: BatchOverview, position: Position | None) -> dict[str, Any]:
-    """Return the columns of a batch."""
+    """Return a batch's row of the list, by column."""
     manifest, receipt = batch.manifest, batch.receipt
     run = manifest.run if manifest else None
     return {
@@ -138,7 +138,7 @@ def row(batch: BatchOverview, position: Position | None) -> dict[str, Any]:
 
 
 def in_words(run: dict[str, Any] | None) -> str:
-    """Return a run for people: DAG, task and run id."""
+    """Describe a run for people: DAG, task and run id."""
     return f"{run['dag']}.{run['task']} {run['run']}" if run else ""
 
 

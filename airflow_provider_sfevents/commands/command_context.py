@@ -38,8 +38,8 @@ class Reached:
     :param folder: of the position's org; without a position, of the org that was found.
     :param session: of the org of `--conn-id`; None without a login.
     :param record: the store's text; None: there is none.
-    :param position: None: there is none, or the record is none.
-    :param unreadable: the reason why the record is no position.
+    :param position: None: there is no record, or it cannot be parsed.
+    :param unreadable: the reason why the record cannot be parsed.
     """
 
     store: ReachedStore
@@ -85,7 +85,7 @@ def reach(args: Namespace, *, mend: bool = False, may_log_in: bool = False) -> R
     selects one. Without a position the org is that of `--conn-id`, or the only one in the staging
     area, or that of the default connection.
 
-    :param mend: accept a record that is no position, because it is to be replaced.
+    :param mend: accept a record that cannot be parsed, because the command replaces it.
     :param may_log_in: use the default connection if the org is not known otherwise.
     :raises SfEventsError: a record cannot be read, or there are several orgs, or none.
     """
@@ -145,7 +145,8 @@ def log_in(conn_id: str) -> Session:
 def require_topic(conn_id: str, topic: str) -> None:
     """Check that the connection's org has a topic.
 
-    :raises SfEventsError: it has not, or does not answer; the message names the topic.
+    :raises SfEventsError: the org has no such topic, or does not answer; the message names the
+        topic.
     """
     SfEventsHook(conn_id).get_topic(topic)
 
@@ -171,7 +172,7 @@ def now() -> str:
 
 
 def _read(record: str | None, where: str) -> tuple[Position | None, str]:
-    """Parse a record; returns the position, or the reason why it is none."""
+    """Parse a record; return the position, or the reason why the record cannot be parsed."""
     try:
         return (None if record is None else Position.from_json(record, where)), ""
     except ConfigurationError as error:
@@ -189,7 +190,7 @@ def is_of_newer_release(record: str | None) -> bool:
 
 
 def _staged_orgs(area: StagingArea, consumer: str, topic: str) -> set[str]:
-    """Return the orgs of which the staging area has a folder of this consumer and topic."""
+    """Return the orgs for which the staging area has a folder of this consumer and topic."""
     orgs = (name for name in durable_files.names(area.root) if name != layout.JOBS)
     return {
         org_id for org_id in orgs if durable_files.names(area.topic(org_id, consumer, topic).folder)

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 class BatchOverview:
     """State of one batch, as its folder shows it.
 
-    :param batch_number: the batch number.
     :param parts: closed files; read only if there is no manifest.
     :param extra_deliveries: extra deliveries, by cause; counted when the batch is staged.
     :param holder: of the current lease, dead or alive; None if there never was one.

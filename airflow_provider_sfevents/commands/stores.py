@@ -49,7 +49,7 @@ def open_row(spec: str, *, org_id: str, consumer: str, topic: str) -> ReachedSto
 
 
 def orgs_in(spec: str, consumer: str, topic: str) -> set[str]:
-    """Return the orgs of which this store has a position; empty if it does not tell orgs apart."""
+    """Return the orgs for which this store has a position; empty if its keys name no org."""
     ask: dict[str, Callable[[str, str], set[str]]] = {
         "asset": asset_orgs,
         "xcom": xcom_orgs,

@@ -109,7 +109,7 @@ class XComRows:
 
 
 def xcom_orgs(consumer: str, topic: str) -> set[str]:
-    """Return the orgs of which there is a record of this consumer and topic."""
+    """Return the orgs for which there is a record of this consumer and topic."""
     where = f"XCom {xcom_key(topic)!r}"
     with told(where, "read"), create_session() as session:
         found = [_of(row, where) for row in _rows(xcom_key(topic), session)]

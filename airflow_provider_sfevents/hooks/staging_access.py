@@ -95,8 +95,8 @@ def _warn_of_wider(root: Path) -> None:
 def writing_state(staging: str | None, current_state: str, run: Run) -> Iterator[None]:
     """Let one task at a time write current-state tables, for the length of a block.
 
-    Applying and resolving depend on what they read in the tables, so they must not overlap. Only
-    tasks with the same `staging` see each other.
+    A batch or an entity snapshot is applied by what the tables hold, so two such jobs must not
+    overlap. Only tasks with the same `staging` see each other.
 
     :raises LeaseHeldError: another task is writing the tables.
     """
@@ -108,8 +108,9 @@ def writing_state(staging: str | None, current_state: str, run: Run) -> Iterator
         found = leases.holder_of(folder)
         who = found[1].describe() if found else "another task"
         raise LeaseHeldError(
-            f"The tables of {current_state} are being written by {who}, and applying and resolving "
-            "must not overlap. This task gives way; it can continue after the other one has ended."
+            f"The tables of {current_state} are being written by {who}, and two tasks must not "
+            "write them at once. This task gives way; it can continue after the other one has "
+            "ended."
         ) from error
     with lease:
         yield
@@ -136,7 +137,7 @@ def put_job(root: ObjectStoragePath, name: str = "land") -> Job:
     Spark runs these files as the user of the job. So each call compares them with this release and
     replaces files that differ: half a file, or a file that another user has changed.
 
-    :param name: `land`, `apply`, `resolve`, `maintain` or `probe`.
+    :param name: `land`, `apply`, `entity_snapshot`, `maintain` or `probe`.
     :raises StagingError: it cannot be written.
     """
     folder = root / layout.JOBS

@@ -71,7 +71,7 @@ class Stopping:
     def check(self, what: str) -> None:
         """Raise if there is a request. Call it before each step of the work.
 
-        :param what: the rest of the sentence: "Spark was not started", say.
+        :param what: the consequence, for the message, such as "Spark was not started".
         :raises StoppedError: the task is to end.
         """
         if self.requested:

@@ -1,3 +1,3 @@
-"""The operators: tasks of a DAG that fetch, land, commit, publish, resolve and maintain."""
+"""The operators: tasks that fetch, land, commit, publish, apply snapshots and maintain."""
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ def topic_asset(org_id: str, topic: str, watchers: Sequence[AssetWatcher] = ()) 
 
 
 class AssetStateStore:
-    """Scoped to the topic of one org, so that keys never clash.
+    """Position store in an asset's state. Each org's topic has its own asset, so keys never clash.
 
     Airflow (3.3.2) removes the state of an asset within a minute after the last DAG has stopped
     referring to it, so the asset must be an inlet or outlet of the task. Airflow also reports the

@@ -22,7 +22,7 @@ Row = tuple[int, str, str, int]
 
 
 class XComStore:
-    """For deployments that do not allow Variables; the weakest store.
+    """Position store for deployments that do not allow Variables; its guarantees are the weakest.
 
     - Airflow deletes a task's XComs when its next try starts. So the record is kept in the task's
       own state too, which survives retries and clearing, and is pushed again from there.

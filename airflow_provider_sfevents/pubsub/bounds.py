@@ -48,11 +48,11 @@ Events that come later are announced as the next batch."""
 class Bounds:
     """Limits of a batch: events, bytes and time.
 
-    :param idle_seconds: the batch has caught up when no event came for so long.
+    :param idle_seconds: the batch ends when no event has come for this many seconds.
     :param until: an event created at or after this time ends the batch; one without a readable time
         does not count.
-    :param learn_seconds: if set, silence does not end the batch before an event or a keepalive
-        came, or so long passed. A keepalive comes at least every 270 s.
+    :param learn_seconds: if set, silence does not end the batch before an event or a keepalive has
+        come, or before this many seconds have passed. A keepalive comes at least every 270 s.
     :param keepalive_ends: a keepalive ends the batch, too, and counts as silence.
     """
 
@@ -168,9 +168,9 @@ def fitting(
     sizes: Sequence[int] = (),
     times: Sequence[datetime | None] = (),
 ) -> tuple[int, bool]:
-    """Number of delivered events, from the first on, that belong to the batch.
+    """Number of delivered events that belong to the batch, and whether `until` is reached.
 
-    And whether `until` is reached.
+    The events that belong to it come first.
 
     :param sizes: of the payloads; needed with `max_bytes` only.
     :param times: of the events' creation, None if unknown; needed with `until` only.

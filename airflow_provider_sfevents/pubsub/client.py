@@ -64,9 +64,9 @@ _LISTEN_SECONDS = 3600.0  # an endless subscription wakes up this often; nothing
 class TopicInfo:
     """Answer of GetTopic.
 
-    :param schema_id: of the newest version; an event is decoded with its own. Empty for a channel
-        of several types.
-    :param rpc_id: of the call.
+    :param schema_id: id of the topic's newest schema, which may differ from the schema of an event.
+        Empty for a channel of several types.
+    :param rpc_id: id of the call, for Salesforce's support.
     """
 
     name: str
@@ -145,10 +145,9 @@ class PubSubClient:
     async def require_readable(self, topic: str) -> None:
         """Check that the user may subscribe.
 
-        Once per client, because the service refuses the stream if the permission is withdrawn
-        later.
+        A client checks once: if the permission is withdrawn later, the service refuses the stream.
 
-        :raises TopicError: before anything is spent.
+        :raises TopicError: the user may not; raised before an event is requested.
         """
         if topic in self._readable:
             return

@@ -82,7 +82,7 @@ def superfluous(loads: Sequence[ChannelLoad]) -> int | None:
 
 
 class GrpcChannelPool:
-    """Opens the first channel with the first RPC, in the loop that makes it.
+    """Channels of one client; the first is opened by the first RPC, in the loop of that RPC.
 
     :param open_channel: makes a channel, which connects with its first RPC.
     """
@@ -111,7 +111,10 @@ class GrpcChannelPool:
         return call
 
     async def unary(self, method: str, request: Any, **options: Any) -> Any:
-        """The answer. :raises grpc.aio.AioRpcError: as the call fails."""
+        """Make a unary call and return its answer.
+
+        :raises grpc.aio.AioRpcError: the call failed.
+        """
         stub, load = self._taken(for_call(self._loads))
         load.calls += 1
         try:

@@ -23,7 +23,7 @@ class _SharedLock:
 
 
 class KeyedLock:
-    """If the holder fails or is cancelled, the next waiter makes its own attempt."""
+    """One lock per key. If its holder fails or is cancelled, the next waiter tries by itself."""
 
     def __init__(self) -> None:
         self._locks: dict[tuple[int, Hashable], _SharedLock] = {}

@@ -31,7 +31,7 @@ UNARY_TRIES = 3
 
 
 class PubSubCalls:
-    """Connects with the first RPC, in the loop that makes it."""
+    """RPCs of one client, which connects with the first RPC, in the loop of that RPC."""
 
     def __init__(
         self, settings: Settings, sessions: SessionCache, clock: Clock, timeouts: Timeouts
@@ -74,12 +74,12 @@ class PubSubCalls:
     async def unary(
         self, method: str, request: Any, doing: str, *, tries: int = UNARY_TRIES
     ) -> Any:
-        """The answer.
+        """Make a unary call and return its answer.
 
         :param doing: the beginning of a sentence for errors, such as "Looking up /event/Order__e".
         :param tries: attempts at a passing fault; a refused session is renewed once besides.
-        :raises SfEventsError: as the errors table says, within `Timeouts.answer_seconds`, logins
-            not counted.
+        :raises SfEventsError: by the code of the failure (`error_codes`), within
+            `Timeouts.answer_seconds`, logins not counted.
         """
         give_up_at: float | None = None
         failures, renewed = 0, False

@@ -151,12 +151,12 @@ def meaning(code: str, status: str, details: str, *, rpc: str = "") -> ErrorMean
 
 
 def was_not_sent(code: str, details: str) -> bool:
-    """Check that the service certainly did not see a failed call."""
+    """Return whether the service certainly did not see a failed call."""
     return not code and any(part in details for part in _NOT_SENT)
 
 
 def _denies_the_schema(said: ErrorMeaning | None, status: str) -> bool:
-    """Check that a refused GetSchema means that there is no such schema, for good.
+    """Return whether a refused GetSchema means that there is no such schema, for good.
 
     A passing error and a missing permission never do.
 
@@ -200,19 +200,19 @@ ERRORS: dict[ErrorKind, type[SfEventsError]] = {
 
 
 def is_transient(error: SfEventsError) -> bool:
-    """Check that the same call may succeed in a moment."""
+    """Return whether the same call may succeed in a moment."""
     return isinstance(error, TransportError) and not isinstance(
         error, (QuotaExceededError, OwnFaultError)
     )
 
 
 def may_pass(error: SfEventsError) -> bool:
-    """Check that the same call may succeed later: in a moment, or with another session."""
+    """Return whether the same call may succeed later: in a moment, or with another session."""
     return is_transient(error) or isinstance(error, TokenRefusedError)
 
 
 def took_nothing(error: SfEventsError) -> bool:
-    """Check that the service certainly did not carry out the call that failed with this error.
+    """Return whether the service certainly did not carry out the call that failed so.
 
     It did not see the call, or refused it. After a broken connection or an unknown code the call
     may have been carried out.

@@ -77,8 +77,8 @@ def kind_of(topic: str) -> TopicKind:
 
 
 def is_exempt(topic: str) -> bool:
-    """Check that deliveries are not counted. Streams of real-time event monitoring are exempt.
+    """Return whether the topic's deliveries are not counted against the daily allowance.
 
-    Their name shows them.
+    Streams of real-time event monitoring are exempt; their name shows them.
     """
     return topic.startswith("/event/") and topic.endswith("EventStream") and "__" not in topic

@@ -22,7 +22,7 @@ logger = logging.getLogger("sfevents")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit code 0 when the records are resolved; 1, after one line that says why, otherwise."""
+    """Run the job: exit code 0 if the entity snapshot is applied, otherwise 1."""
     try:
         from airflow_provider_sfevents.spark.land import run_job
     except ModuleNotFoundError as missing:
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             missing,
         )
         return 1
-    return run_job("Not resolved", lambda: job_of(arguments))
+    return run_job("Entity snapshot not applied", lambda: job_of(arguments))
 
 
 def job_of(arguments: Sequence[str] | None) -> Job:

@@ -164,7 +164,10 @@ def _opened(spark: SparkSession, root: str, table: str, table_format: str | None
 
 
 def _format_of(files: Files, root: str, table: str) -> str:
-    """:raises ConfigurationError: it cannot be seen."""
+    """Find the format of the tables below a root.
+
+    :raises ConfigurationError: the root is a name in a catalog, which does not show it.
+    """
     if naming.looks_named(root):
         raise ConfigurationError(
             f"{root!r} reads like a name in a catalog: say whether its tables are "

@@ -176,7 +176,7 @@ class Lease:
         self._renewed_at = self._patience.monotonic()
 
     def _renew(self) -> None:
-        """:raises StagingError: no heartbeat can be written, and the lease has run out."""
+        """Write the next heartbeat. :raises StagingError: it cannot, and the lease has run out."""
         try:
             self._write_heartbeat()
         except StagingError as error:
@@ -315,7 +315,7 @@ def _create(folder: UPath, holder: LeaseHolder, patience: LeaseTiming) -> int:
 
 
 def _next_number(folder: UPath, patience: LeaseTiming) -> int:
-    """:raises LeaseHeldError: the holder of the highest lease is alive."""
+    """Return the next lease's number. :raises LeaseHeldError: the last lease's holder is alive."""
     numbers = lease_numbers(folder)
     if not numbers:
         return 1

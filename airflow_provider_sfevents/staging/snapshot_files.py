@@ -35,7 +35,7 @@ REPORT = "report.json"
 
 
 class Writer(Protocol):
-    """Takes bytes, in order."""
+    """Interface of a file that takes bytes in order."""
 
     def write(self, data: bytes, /) -> object: ...
 
@@ -130,12 +130,12 @@ class ReadFolder:
             return dict(json.loads(durable_files.read(place) or b""))
         except ValueError as error:
             raise StagingError(
-                f"The Spark job ended without a report at {place}, so the records may not have "
-                "been resolved. Run the task again."
+                f"The Spark job ended without a report at {place}, so the entity snapshot may "
+                "not have been applied. Run the task again."
             ) from error
 
     def remove_up_to_this(self) -> None:
-        """Remove this read and the older ones: they are older than the resolved records."""
+        """Remove this read and the older ones, once its records have been applied."""
         entity = self.folder.parent
         for name in durable_files.names(entity):
             if name <= self.folder.name:

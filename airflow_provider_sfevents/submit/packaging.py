@@ -27,7 +27,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can hold
 def application(job: str = "land") -> Path:
     """Path of a job, for `spark-submit`.
 
-    :param job: `land`, `apply`, `resolve` or `maintain`.
+    :param job: `land`, `apply`, `entity_snapshot`, `maintain` or `probe`.
     """
     return Path(str(files(PACKAGE))) / "spark" / f"{job}.py"
 

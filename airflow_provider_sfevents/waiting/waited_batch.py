@@ -270,7 +270,7 @@ class WaitedBatch:
 
 
 async def until_wanted(folder: BatchFolder, only_listens: Callable[[], bool]) -> None:
-    """Return once another process, which may be alive, holds the batch's lease.
+    """Wait until another process, which is or may be alive, holds the batch's lease.
 
     :param only_listens: returns whether the wait could give up the subscription now.
     """

@@ -122,7 +122,7 @@ class WatchState:
 
 
 def next_step(scene: WatchState, rules: Rules, now: datetime) -> Step:
-    """Return the next step.
+    """Decide whether to listen, to leave the batch alone, or to announce it.
 
     :param now: with a time zone.
     """
@@ -192,7 +192,7 @@ class WatchFailure:
 
 
 def next_trouble(before: WatchFailure | None, error: Exception, now: datetime) -> WatchFailure:
-    """Return the trouble after an error; it counts a try more than the one before."""
+    """Return the failure after one more error: the first one's time, and one more failed try."""
     message = str(error) or type(error).__name__
     first = before or WatchFailure(
         kind="", message="", for_people=False, login=False, since=now, tried_at=now, tries=0
@@ -209,12 +209,12 @@ def next_trouble(before: WatchFailure | None, error: Exception, now: datetime) -
 
 
 def was_well(listens_since: datetime | None, now: datetime) -> bool:
-    """Return whether the watcher had listened for long, so that an error is a new trouble."""
+    """Return whether the watcher has listened for so long that an error counts as a new one."""
     return listens_since is not None and now - listens_since >= timedelta(seconds=RETRY_SECONDS)
 
 
 def told(trouble: WatchFailure, now: datetime) -> WatchFailure:
-    """Return the trouble with one more notification."""
+    """Return the failure with one more notification counted."""
     return replace(trouble, announced=trouble.announced + 1, announced_at=now)
 
 

@@ -32,7 +32,7 @@ def test_an_old_run_cleared(here: Deployment) -> None:
 
 
 def test_a_cleared_run_whose_batch_was_swept(here: Deployment) -> None:
-    """It is refused with the reason, and nothing is delivered to it."""
+    """A cleared run whose batch was swept is refused with the reason, without a delivery."""
     topic = here.topic("ClearSwept")
     oldest, _, _ = _runs(here, "keeping_one", topic, 3, 2, 4)
     topic.publish(2)

@@ -43,7 +43,7 @@ def resolved(state: CurrentState, entity: str, records: Path, read_at: str, *mor
 def test_tables_are_seeded_by_bulk_and_by_rest(
     spark: Any, jars: Jars, staging: Staging, tmp_path: Path
 ) -> None:
-    """An entity snapshot is followed by the kept events, and needs no event to make a table."""
+    """A snapshot makes a table without an event, and kept events are applied after it."""
     or_skip(lambda: jars.iceberg)
     state = CurrentState(spark, str(tmp_path / "lake"), "iceberg", staging, {})
     state.apply(

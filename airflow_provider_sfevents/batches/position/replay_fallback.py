@@ -85,7 +85,7 @@ def choose(
 
 
 def without_first(position: Position) -> Position:
-    """Return the position with a loss window for the event that pinned it, which no file holds.
+    """Return the position with a loss window for one event: it pinned `latest`, and no file has it.
 
     :return: not written anywhere yet; it starts at the same replay id.
     """

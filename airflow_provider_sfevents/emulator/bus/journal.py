@@ -204,9 +204,8 @@ def _read(bus: Bus, path: Path, *, is_last: bool) -> LogFile:
         return found
     if not is_last:
         raise EmulatorError(
-            f"{path} is damaged at byte {found.size} of {length}; without it and those before it, "
-            "which may be removed, "
-            "the folder holds what came after"
+            f"{path} is damaged at byte {found.size} of {length}; remove it and the files "
+            "before it to keep the later events"
         )
     os.truncate(path, found.size)
     return found

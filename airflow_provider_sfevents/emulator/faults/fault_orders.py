@@ -198,8 +198,8 @@ def _check(fault: FaultOrder) -> None:
         )
     if fault.late and fault.rpc not in PUBLISHING:
         raise EmulatorError(
-            f"fail_next: late is for {' and '.join(PUBLISHING)}, whose work can be done and the "
-            "answer lost"
+            f"fail_next: late works for {' and '.join(PUBLISHING)} only, where the events can be "
+            "published and the answer lost"
         )
     if fault.how:
         _check_cut(fault)

@@ -9,10 +9,12 @@ from airflow_provider_sfevents.exceptions import ConfigurationError
 
 
 def read_ca_file(path: str) -> str:
-    """The file's text. :raises ConfigurationError: it is unreadable or holds no certificate.
+    """Return the file's text, checked.
 
     It is checked here because gRPC's own error for a bad file says only that a handshaker could not
     be created. A file named by mistake may hold a key, so its text gets no name; see `Secret`.
+
+    :raises ConfigurationError: it is unreadable or holds no certificate.
     """
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=_text(path))

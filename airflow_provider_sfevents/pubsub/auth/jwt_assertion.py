@@ -33,7 +33,7 @@ def sign_assertion(login: JwtBearer, now: datetime) -> str:
 
 
 def _key(login: JwtBearer) -> RSAPrivateKey:
-    """The key, decrypted and checked; PyJWT itself takes no passphrase."""
+    """Return the key, decrypted and checked; PyJWT itself takes no passphrase."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey

@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 
 class SessionCache:
-    """Salesforce reports no expiry of a token, so a session is used until it is refused."""
+    """Sessions by settings. A token's expiry is not reported, so it is used until it is refused."""
 
     def __init__(self, log_in: Callable[[Settings, Clock], Awaitable[Session]] = log_in) -> None:
         self._log_in = log_in

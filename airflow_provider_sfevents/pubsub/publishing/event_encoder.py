@@ -98,7 +98,7 @@ class GivenRecord:
 
 
 def numbered(records: Iterable[Any]) -> Iterator[GivenRecord]:
-    """The records of a list, numbered."""
+    """Number the records of a list from 1."""
     return (GivenRecord(number=number, record=record) for number, record in enumerate(records, 1))
 
 

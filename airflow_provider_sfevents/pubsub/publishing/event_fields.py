@@ -202,10 +202,7 @@ def _double(value: Any, _meaning: str) -> float:
 
 
 def _keeps(value: float | Decimal, number: float) -> bool:
-    """True if a double holds the same number.
-
-    For a decimal fraction, that it is written the same.
-    """
+    """True if a double holds the same number; a decimal fraction must also have the same text."""
     if isinstance(value, Decimal):
         return value == Decimal(repr(number))
     return value == number  # exact, also of a whole number and a double

@@ -103,7 +103,7 @@ class TransportFactory(Protocol):
     outlives_loss: bool
 
     def took_nothing(self, why: SfEventsError) -> bool:
-        """Check that the service certainly took nothing from a transport that failed so."""
+        """Return whether the service certainly took nothing from a transport with this error."""
 
     async def open(self) -> PublishTransport: ...
 

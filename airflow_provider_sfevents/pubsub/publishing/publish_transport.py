@@ -53,9 +53,9 @@ class StreamTransports:
             await self._calls.renew(self._session, why)
 
     def took_nothing(self, why: SfEventsError) -> bool:
-        """Only if nothing was sent.
+        """Return true only if nothing was sent.
 
-        A stream may fail after the service carried out some requests.
+        A stream may fail after the service has carried out some requests.
         """
         return isinstance(why, NotSentError)
 
@@ -119,7 +119,7 @@ class RequestTransports:
         raise why
 
     def took_nothing(self, why: SfEventsError) -> bool:
-        """As for any call: a transport is one request."""
+        """Return whether the one request of the transport was certainly not carried out."""
         return took_nothing(why)
 
 

@@ -141,7 +141,7 @@ async def read_records(
 async def _into(
     folder: ReadFolder, rest: RestCalls, chosen: FieldSelection, wanted: SnapshotRequest
 ) -> tuple[int, list[str]]:
-    """Number of records, and the requested ids that were not found."""
+    """Read the records; return their number, and the requested ids that were not found."""
     if wanted.by_bulk:
         return await bulk_query.read_job(rest, chosen.entity, chosen.query(), folder), []
     if wanted.ids is None:

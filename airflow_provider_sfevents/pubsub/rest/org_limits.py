@@ -70,7 +70,7 @@ async def read_limits(rest: RestCalls) -> dict[str, Allowance]:
 def allowances(said: Any) -> dict[str, Allowance]:
     """Allowances of the answer; entries of another shape are left out.
 
-    :raises TransportError: the answer is none.
+    :raises TransportError: the answer has another form.
     """
     if not isinstance(said, dict):
         raise TransportError(

@@ -105,7 +105,7 @@ class DeliverySource(Protocol):
 
 
 class BoundedFetch:
-    """Runs once.
+    """Fetch of one batch; `run` is called once.
 
     :param times_of: from a schema id to the reader of its events' times.
     :param on_keepalive: awaited with the replay id in hex of each response without events, if

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Delivery:
-    """The columns have one entry for each event; a keepalive's are empty.
+    """One response, in columns with one entry for each event; a keepalive has no entries.
 
     They are made on first use, so that the next events can be requested before.
 
@@ -77,7 +77,7 @@ class Delivery:
         return not self.events and bool(self.latest_replay_id) and self.pending > 0
 
     def head(self, events: int) -> Delivery:
-        """The first so many events; `latest_replay_id` is then that of the last of them."""
+        """The first `events` events; `latest_replay_id` is then that of the last of them."""
         if events >= len(self):
             return self
         return replace(
@@ -87,7 +87,7 @@ class Delivery:
         )
 
     def tail(self, events: int) -> Delivery:
-        """All events but the first so many."""
+        """All events but the first `events`."""
         return self if not events else replace(self, events=self.events[events:])
 
     @cached_property

@@ -61,7 +61,7 @@ class StreamPosition:
         self.latest_id = ""
 
     def admits(self, request: JoinRequest) -> bool:
-        """Check that the next event of the stream is the next event for the member."""
+        """Return whether the next event of the stream is the next event for the member."""
         if request.start == LATEST:
             return self._caught_up
         keepalive_ids = self._keepalive_ids or ()
@@ -99,7 +99,7 @@ def latest_id_for(request: JoinRequest, position: StreamPosition) -> str:
 
 
 def ends_member(error: object, refused: ReplayPoint, start: ReplayPoint) -> bool:
-    """Check that a stream's end is also the end for a member that would continue from `start`.
+    """Return whether a stream's end also ends a member that would continue from `start`.
 
     Several replay ids can denote the same position; some may have expired and others not.
     """
@@ -112,7 +112,7 @@ def shared_credit(wants: Iterable[int]) -> int:
 
 
 def is_over_asked(outstanding: int, wants: Iterable[int], replay_point: ReplayPoint) -> bool:
-    """Check that more is outstanding than any remaining member wants.
+    """Return whether more is outstanding than any remaining member wants.
 
     If so, the members continue on another stream.
 

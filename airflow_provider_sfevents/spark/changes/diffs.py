@@ -55,7 +55,7 @@ def patched(base: str | None, diff: str) -> str:
 def _parsed(diff: str) -> tuple[str, list[_Hunk]]:
     lines = _BREAK.split(diff)
     if len(lines) < 2 or not lines[0].startswith("---"):
-        raise UnpatchableError("it came as a diff, and its text is none")
+        raise UnpatchableError("it came as a diff, and its text is not a diff")
     named = _HASH.fullmatch(lines[1])
     if named is None:
         raise UnpatchableError("it came as a diff without the hash of the new value")

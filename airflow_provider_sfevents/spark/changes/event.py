@@ -36,7 +36,7 @@ second."""
 class Change:
     """One change event, or one that could not be decoded (`defect`).
 
-    :param order: where it stands.
+    :param order: its place among all events of the source.
     :param entity: API name of the object; empty where it could not be read.
     :param change_type: as the header spells it; empty where it could not be read.
     :param record_ids: as the header has them: ids, wildcards, the id of no record.
@@ -47,9 +47,8 @@ class Change:
         `nulled` and `diffs`.
     :param values: by column of the event's table; compounds as dicts. A column that is missing is
         null.
-    :param suspect: it came after a start that did not join what had been read before, and is no
-        newer than that; set by `source.suspects`.
-    :param defect: why it cannot be applied; its values and field names count for nothing then.
+    :param suspect: it may be older than the records it changes (`source.is_suspect`).
+    :param defect: reason why it cannot be applied; its values and field names are then ignored.
     """
 
     order: EventOrder
@@ -115,7 +114,7 @@ class Change:
         return one.whole or bool(one.prefixes) or self.change_type == OVERFLOW or not self.entity
 
     def surely_before(self, moment: datetime) -> bool:
-        """True if an entity snapshot that began then must contain this change."""
+        """True if an entity snapshot that began at this time must contain the change."""
         return self.committed_at + CLOCK_GRAIN <= moment
 
     def of(self, record_id: str) -> Self:

@@ -78,7 +78,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A field that could not be set: the reason to mark the record for, and the details."""
+    """A field that could not be set: reason and detail of the record's resync entry."""
 
     reason: Reason
     detail: str
@@ -93,7 +93,8 @@ def updated(
 ) -> tuple[Values, dict[str, Problem]]:
     """Apply an UPDATE whose fields all have columns (`Layout.missing`).
 
-    :return: the values after it; and, by field, the problem of each that stayed as it was.
+    :return: the values after the update; and, by field, the problem of each field that could not be
+        set.
     """
     after = dict(values)
     problems: dict[str, Problem] = {}
@@ -119,7 +120,7 @@ def updated(
 def _with_diff(
     columns: Sequence[Column], values: Mapping[str, Any], given: Mapping[str, Any]
 ) -> Values:
-    """A text with a diff applied; null where the event carries none.
+    """Return a text with a diff applied; null if the event carries no diff.
 
     :raises UnpatchableError: the diff does not lead from the value to one with its hash.
     """
@@ -193,7 +194,7 @@ def _cast(name: str, value: Any, of: FieldType | None, to: FieldType) -> Any:
 
 
 def _settled(value: Any) -> Any:
-    """A compound of which nothing is left is null."""
+    """Return null in place of a compound whose members are all null."""
     if isinstance(value, dict) and all(member is None for member in value.values()):
         return None
     return value

@@ -25,8 +25,8 @@ class Interval:
 
     :param order: of the event that made it; with the record's id the row's key.
     :param valid_from: inclusive.
-    :param valid_to: exclusive; None: it still is so.
-    :param was_read: it was read from the org rather than told by an event.
+    :param valid_to: exclusive; None while the interval is open.
+    :param was_read: its values come from an entity snapshot, and not from an event.
     """
 
     order: EventOrder
@@ -40,10 +40,10 @@ class Interval:
 class Versions:
     """Changes of the history of one record.
 
-    :param closes: when its open interval ends, if it has one and it does; equal to its beginning:
-        it lasted no time and is removed.
-    :param opens: intervals to be written, in order; those that are there under the same key are the
-        same.
+    :param closes: end of the record's open interval; None: there is none, or it stays open. An end
+        that equals the beginning removes the interval, because it lasted no time.
+    :param opens: intervals to write, in order; an existing row with the same key is the same
+        interval.
     """
 
     closes: datetime | None
@@ -53,11 +53,10 @@ class Versions:
 def versions(passed: Iterable[RecordState], open_since: datetime | None) -> Versions:
     """Make intervals of the states a record went through.
 
-    :param passed: as `record.fold` and `snapshot_rules.fold_snapshot` tell them; deleted ones open
-        no interval.
-    :param open_since: beginning of the interval that was open before: the record's newest one in
-        the table of a lesser order than the first of these; None: there is none, or a deletion had
-        ended it.
+    :param passed: as returned by `record.fold` and `snapshot_rules.fold_snapshot`; a deleted state
+        opens no interval.
+    :param open_since: beginning of the interval that was open before these states: the record's
+        newest one in the table with a lower order. None: there is none, or a deletion has ended it.
     """
     states = _in_time(passed, open_since)
     if not states:

@@ -34,7 +34,7 @@ class Addressed:
 
 
 def addressed(record_ids: Iterable[str]) -> Addressed:
-    """Sort a change event's record ids by what they name."""
+    """Sort a change event's record ids into single records, prefixes and the whole entity."""
     return _addressed(tuple(record_ids))
 
 
@@ -54,9 +54,9 @@ def _addressed(ids: tuple[str, ...]) -> Addressed:
 
 
 def long_id(text: str) -> str:
-    """Make 18 characters of 15; any other text stays as it is.
+    """Return the 18-character form of a 15-character id; any other text is returned unchanged.
 
-    The suffix says which letters are capitals: five to a character.
+    For each five characters, one added letter encodes which of them are upper-case.
     """
     if len(text) != _SHORT:
         return text

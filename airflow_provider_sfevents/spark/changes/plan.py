@@ -61,7 +61,7 @@ class ApplyPlan:
     """Decisions about a batch that do not depend on its records.
 
     :param progress: to be written when all tables are.
-    :param entities: of every entity of the source, also those that the batch has nothing of.
+    :param entities: of every entity of the source, also of those without an event in the batch.
     """
 
     progress: Progress
@@ -91,9 +91,9 @@ def summarised(arrived: Sequence[Change], ready: Ready) -> Summary:
 def check_first_batch(
     progress: Progress | None, batch: ChangeBatch, new_entities: NewEntities
 ) -> None:
-    """Refuse `empty` where the first batch to apply is not the first of its position.
+    """Refuse `new_entities='empty'` if earlier batches of the position were not applied.
 
-    :raises ConfigurationError: it is refused.
+    :raises ConfigurationError: the first batch to apply is not the first of its position.
     """
     if progress is None and new_entities == "empty" and batch.batch_number != 1:
         raise ConfigurationError(
@@ -152,9 +152,9 @@ def plan_batch(
 
 
 def of_records(released: Iterable[Change], progress: Progress) -> Iterator[tuple[str, str, Change]]:
-    """Tell entity, record and event for every record that a released event names.
+    """Yield entity, record id and event for every record that a released event names.
 
-    :param progress: as after the batch: it says which events are suspect.
+    :param progress: as after the batch; decides which events are suspect.
     """
     for change in released:
         part, _ = change.parts()
@@ -175,6 +175,6 @@ def for_record(record_id: str, wide: Iterable[Change]) -> list[Change]:
 
 
 def _told(change: Change, last_break: Break | None) -> Change:
-    """Say of an event whether it is suspect."""
+    """Return the event, marked if it is suspect."""
     is_so = is_suspect(last_break, change.order, change.committed_at)
     return replace(change, suspect=True) if is_so else change

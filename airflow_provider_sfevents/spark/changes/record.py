@@ -94,10 +94,10 @@ class Known:
 class Outcome:
     """Changes of the tables about one record.
 
-    :param state: as it is now; to be written if it is another than before.
-    :param entry: as it is now; None: there is none (any more).
+    :param state: after the events; written if it differs from the state before.
+    :param entry: after the events; None: the record has no entry.
     :param kept: events to be kept for it, besides those that are kept already.
-    :param settled: events of this order and before need not be kept (any longer).
+    :param settled: kept events up to this order need not be kept any longer.
     :param quarantined: events that count for nothing, each with the reason.
     :param passed: the states that it went through, if they were asked for: for the history table.
     """

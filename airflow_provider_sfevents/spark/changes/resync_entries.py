@@ -1,8 +1,8 @@
 """Resync entries: records and entities whose tables may differ from the org.
 
-An entry has a beginning in the order of events: what comes after it is kept, what came before it is
-applied. So a job that is run again after it died half way decides as it did before. And it has the
-commit time of its last cause: a read that is older does not contain what the cause did not tell.
+An entry has a beginning in the order of events: later events are kept, earlier ones are applied. So
+a job that runs again after a kill decides as before. An entry also has the commit time of its last
+cause: an older entity snapshot may lack the changes that this cause did not report.
 """
 
 from __future__ import annotations
@@ -38,12 +38,13 @@ WHOLE_ENTITY = "*"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResyncEntry:
-    """The table may not equal the org here.
+    """Entry of a record or an entity: its rows may differ from the org.
 
     :param since: order of the first cause; later events are kept.
-    :param last: order of the last cause; kept events before it are superseded by whatever is read.
-    :param gap_at: commit time of the latest cause; a read must have begun a second after it at
-        least, since commit times are whole seconds.
+    :param last: order of the last cause; kept events before it are superseded by the snapshot that
+        answers the entry.
+    :param gap_at: commit time of the latest cause. A snapshot answers the entry if it began at
+        least a second later, because commit times are whole seconds.
     :param reasons: each once, in the order in which they came up.
     :param detail: about the first cause, for people.
     """

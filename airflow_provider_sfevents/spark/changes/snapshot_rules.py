@@ -49,12 +49,12 @@ class SnapshotRecord:
 class SnapshotOutcome:
     """Result of an entity snapshot for one record.
 
-    :param answer: `newer`: the record is not marked, or was settled by a deletion since, and has an
-        event that the read may not contain: it stays as it is. `refused`: the read began before the
-        last cause of its entry; all stays as it is.
-    :param outcome: `settled` tells which of its kept events are answered. A record of which a kept
-        event cannot be applied stays as it was read, is marked for that reason, and `kept` has all
-        that is kept on.
+    :param answer: `newer`: the record stays as it is, because it has no entry and has an event that
+        the read may not contain. `refused`: the record and its entry stay as they are, because the
+        read began before the last cause of the entry.
+    :param outcome: `settled` is the order up to which kept events are answered. If a kept event
+        cannot be applied, the record stays as it was read and is marked with the reason, and `kept`
+        has the events that are still kept.
     """
 
     answer: Answer
@@ -80,9 +80,9 @@ def lift(
     """
     if progress is None:
         raise ConfigurationError(
-            f"{entity} cannot be resolved yet: no batch was applied to these tables, so the order "
-            "of events and read is not known. Apply the first batch (it may be empty), then read, "
-            "then resolve."
+            f"An entity snapshot of {entity} cannot be applied yet: no batch was applied to these "
+            "tables, so the order of events and read is not known. Apply the first batch (it may "
+            "be empty), then read and apply the snapshot."
         )
     # A change that lies between such a read and what was heard would be missing forever, and an
     # unknown entity has no resync entry.
@@ -103,10 +103,9 @@ def lift(
         _check_read(entity, f"was last marked ({reasons}) at", state.entry.gap_at, read_at)
     if state.read_at is not None and read_at < state.read_at:
         raise ConfigurationError(
-            f"The read of {entity} began at {read_at.isoformat()}, before the full one that it "
-            "was last resolved with "
-            f"({state.read_at.isoformat()}): it knows less. Nothing was changed. Read again, and "
-            "resolve with the new read."
+            f"The read of {entity} began at {read_at.isoformat()}, before the full one that "
+            f"was applied last ({state.read_at.isoformat()}): it knows less. Nothing was changed. "
+            "Read again, and apply the new read."
         )
     return replace(state, entry=None, read_at=read_at) if whole else state
 
@@ -202,5 +201,5 @@ def _check_read(entity: str, what: str, moment: datetime, read_at: datetime) -> 
             f"The read of {entity} began at {read_at.isoformat()}, but {entity} {what} "
             f"{moment.isoformat()}, and the read may lack what was "
             "changed then. Nothing was changed. Read again (at least a second after that time), "
-            "and resolve with the new read."
+            "and apply the new read."
         )

@@ -42,10 +42,11 @@ class ChangeSource:
 class ChangeBatch:
     """Facts of a batch's manifest that its apply needs.
 
-    :param start: what its first event lies after: a replay id in hex, `earliest` or `latest`.
+    :param start: replay point that its first event follows: a replay id in hex, `earliest` or
+        `latest`.
     :param end: replay id of its last event, hex; of an empty batch: its start.
     :param ended_by: as in the manifest; `idle_seconds` is silence, all others are bounds.
-    :param opened_at: when it was staged (`created_at`): its start was settled before that.
+    :param opened_at: time at which it was staged (`created_at`); its start was known before that.
     :param losses: why events may be missing before it, one text for each loss window.
     """
 
@@ -61,10 +62,10 @@ class ChangeBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Break:
-    """A start of reading that did not join the end of what had been read.
+    """A batch that did not join the one before it, and the events since then.
 
-    :param order: events after it came since then.
-    :param high_water: latest commit time that had been applied until then; None: nothing had.
+    :param order: place right before the first event after the break.
+    :param high_water: latest commit time that was applied before the break; None: there was none.
     """
 
     order: EventOrder
@@ -77,14 +78,14 @@ class Progress:
 
     :param end: replay id that the last batch ended at.
     :param high_water: latest commit time of all events that were applied or kept.
-    :param heard_since: from then on nothing is missing, for all we know: commit time of the first
-        event, or when the first batch was staged if that held none; after a loss, that of the first
-        event behind it. An entity snapshot that began before may lack changes that no event
-        reports.
+    :param heard_since: no event after this time is known to be missing. It is the commit time of
+        the first event, after a loss that of the first event behind it; without an event, the time
+        at which the first batch was staged. An entity snapshot that began earlier may lack changes
+        that no event reports.
     :param past: last batch number applied of each earlier epoch.
-    :param unproven: the last start did not join, and no event has come since that would tell
-        whether some were lost.
-    :param is_whole: nothing has been lost, for all we know, since the first batch.
+    :param unproven: the last batch did not join, and no event has come since to show whether events
+        were lost.
+    :param is_whole: no loss is known since the first batch.
     :param deletions: what becomes of a deleted record's row: `delete` or `flag`.
     :param open_from: order of the first event of the open transaction; None: there is none.
     """
@@ -110,7 +111,7 @@ class Admission:
 
     :param kind: `again`: it has been applied, and there is nothing to do; `next`: it is to be
         applied.
-    :param generation: its events' first part of the order.
+    :param generation: of its events (`EventOrder`).
     :param joins: it begins where the last one ended; the first batch of all joins.
     """
 
@@ -146,8 +147,8 @@ def admit(progress: Progress | None, batch: ChangeBatch) -> Admission:
             f"next one of this epoch is {expected}. "
             f"Apply the batches from {expected} on first, each in its turn. If they are gone for "
             "good, begin a new epoch with "
-            "`airflow sfevents position set`: the tables are then marked, and resolved from a "
-            "full read."
+            "`airflow sfevents position set`: the tables are then marked, and repaired by a "
+            "full entity snapshot."
         )
     is_new = batch.epoch != progress.epoch
     return Admission(
@@ -160,7 +161,7 @@ def admit(progress: Progress | None, batch: ChangeBatch) -> Admission:
 def check_source(recorded: ChangeSource, given: ChangeSource) -> None:
     """Refuse a second source of a table: there is no order between the events of two.
 
-    :raises PositionConflictError: with both.
+    :raises PositionConflictError: they differ; the message names both.
     """
     if recorded != given:
         raise PositionConflictError(
@@ -175,13 +176,14 @@ def check_deletions(progress: Progress | None, asked: str) -> None:
     Readers could not tell which records are deleted.
 
     :param asked: `delete` or `flag`, for this job.
-    :raises ConfigurationError: with both.
+    :raises ConfigurationError: they differ; the message names both.
     """
     if progress is not None and progress.deletions != asked:
         raise ConfigurationError(
             f"These tables were made with deletions={progress.deletions!r}; this job was told "
-            f"deletions={asked!r} (--deletions). Give the apply "
-            "and each resolve the same; for tables of the other kind take a root of their own."
+            f"deletions={asked!r} (--deletions). Give every "
+            "apply and every entity snapshot the same; for tables of the other kind take a root of "
+            "their own."
         )
 
 
@@ -190,8 +192,8 @@ class Opening:
     """Effect of a batch's beginning, before its events.
 
     :param entry: for every entity of the source; None: nothing is missing.
-    :param last_break: in force from now on.
-    :param unproven: it cannot be told yet.
+    :param last_break: the break that counts from this batch on.
+    :param unproven: it is not known yet whether events are missing.
     """
 
     entry: ResyncEntry | None = None

@@ -30,9 +30,9 @@ SEEN_FOR = timedelta(days=12)
 class Ready:
     """A batch's events, sorted.
 
-    :param released: what is to be applied or kept now, in order.
-    :param held: what waits for the next batch, in order.
-    :param repeats: what has been seen before; changes nothing.
+    :param released: events to apply or keep now, in order.
+    :param held: events of the open transaction, held back for the next batch, in order.
+    :param repeats: events that were seen before; they change nothing.
     """
 
     released: tuple[Change, ...]
@@ -45,8 +45,8 @@ def sort(
 ) -> Ready:
     """Sort a batch's events, after those held from the batch before.
 
-    :param seen: identities, each with the order at which it came first. One seen at its own order
-        is the same delivery, met again by a job that runs anew.
+    :param seen: identities, each with the order at which it came first. An identity that was seen
+        at the event's own order is no repeat: a job that runs again meets its own events.
     """
     news, repeats = split_repeats((*held, *arrived), seen)
     hold_from = cut([(one.order, one.transaction_key) for one in news], ended_by)
@@ -83,7 +83,8 @@ def cut(keys: Sequence[tuple[EventOrder, str]], ended_by: str) -> EventOrder | N
     that has a key.
 
     :param keys: of the events that are no repeats: order and transaction key, in order. An event
-        without a key belongs to no transaction and ends none; it waits only between two that wait.
+        without a key belongs to no transaction and ends none; it is held back only between two that
+        are.
     """
     last = next((key for _, key in reversed(keys) if key), "")
     if ended_by == SILENCE or not last:
@@ -111,9 +112,9 @@ def settle_overflows(released: Sequence[Change]) -> list[Change]:
 
 
 def is_forgettable(seen_at: datetime, now: datetime) -> bool:
-    """True if an identity can be forgotten.
+    """True if an identity is so old that the bus cannot deliver its event again.
 
-    :param seen_at: when the batch was staged that brought it (`Batch.opened_at`); `now` likewise,
-        of the batch that is applied.
+    :param seen_at: time at which the batch with the identity was staged (`ChangeBatch.opened_at`).
+    :param now: time at which the batch that is applied was staged.
     """
     return seen_at + SEEN_FOR < now

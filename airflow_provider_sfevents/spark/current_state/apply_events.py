@@ -55,7 +55,7 @@ def apply_events(
 
     :param layouts: of the entities that the batch has events of, as their tables will be; of others
         the recorded columns count.
-    :param before: called when all is decided and nothing is written.
+    :param before: called after the last decision and before the first write.
     """
     state = run.state
     progress = progress_of(run.progress)

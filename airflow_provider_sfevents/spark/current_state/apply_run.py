@@ -138,7 +138,10 @@ class ApplyRun:
         self.ensure_writer()
 
     def ensure_writer(self) -> None:
-        """:raises PositionConflictError: another run is the writer now."""
+        """Check that this run is still the writer.
+
+        :raises PositionConflictError: another run is the writer now.
+        """
         version = self.state.version(PROGRESS)
         if version == self._version:
             return

@@ -70,14 +70,14 @@ class Arrived:
 
     Without this, each of the many Spark plans that use the events would read them again.
 
-    :param state: the tables that they go to.
-    :param sources: the places where the batch's own may be, each asked for the events whose
-        ordinals it is not given; the usual place first. The others are not asked once all events
-        are found.
-    :param number: how many there are of the batch's own.
-    :param folder: URL of the folder for files of many events; not there yet.
-    :param few: so many are few, held ones among them: the driver has their values.
-    :param in_driver: so many the driver puts in order by itself; more than that a task does.
+    :param state: the tables that the events go to.
+    :param sources: places where the batch's own events may be, the usual one first. Each returns
+        the events whose ordinals it is not given. Once all events are found, the rest is not
+        called.
+    :param number: number of the batch's own events.
+    :param folder: URL for files of many events; the folder does not exist yet.
+    :param few: up to this number of events, held ones included, the driver holds their values.
+    :param in_driver: up to this number of events the driver sorts them; a task sorts more.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class Arrived:
 
         :param place: generation and number of the batch.
         :param progress: as before the batch.
-        :raises StagingError: some are not there.
+        :raises StagingError: some of the batch's events are in no source.
         """
         rows = self._state.set_aside(tables.OPEN_TRANSACTION, pinned=True)
         is_open, is_stale = open_conditions(place, progress)

@@ -213,7 +213,10 @@ def _change(
     received_at: datetime,
     refused: str,
 ) -> Change:
-    """:param refused: why the entity's table has no columns for its values; empty: it has."""
+    """Make an event of a header and values.
+
+    :param refused: reason why the entity's table has no columns for its values; empty: it has.
+    """
     told = header or {}
     named = told.get("entityName") or ""
     is_meant = named == entity

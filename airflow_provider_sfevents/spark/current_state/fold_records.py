@@ -279,11 +279,11 @@ def changed_intervals(
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Make the changes of a record's history.
 
-    :param past: keys of its intervals that are there; none if its last state before was that of a
-        deleted record.
+    :param past: keys of its existing intervals; none if its last state was that of a deleted
+        record.
     :param passed: states it went through, at least one.
-    :return: the interval that ends, of which only key and end are told (an end like its beginning:
-        it goes); and those that begin.
+    :return: the interval that ends, with only its key and end (an end that equals the beginning
+        removes it); and the intervals that begin.
     """
     was_open = _open_before(past, passed[0])
     found = versions(passed, None if was_open is None else was_open[VALID_FROM])

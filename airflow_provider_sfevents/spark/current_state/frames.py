@@ -45,8 +45,8 @@ def local_rows(spark: SparkSession, rows: Sequence[Mapping[str, Any]], columns: 
 def once(spark: SparkSession, rows: DataFrame, folder: str, *, few: bool) -> DataFrame:
     """Compute rows once, so that each read returns the same rows.
 
-    :param spark: session that they are to be of: the tables', whosever they were.
-    :param folder: URL for the files of many; not there yet.
+    :param spark: session of the tables; the result belongs to it.
+    :param folder: URL for the files of many rows; the folder does not exist yet.
     """
     if few:
         return _frame(spark, rows.toArrow(), rows.schema)
@@ -59,7 +59,7 @@ def acted(
 ) -> DataFrame:
     """Map rows on the executors, or in the driver if they are few, and keep the result.
 
-    :param columns: of what comes of it, as DDL; `folder` as for `once`.
+    :param columns: of the result, as DDL; `folder` as for `once`.
     """
     import pyarrow as pa
 

@@ -46,10 +46,10 @@ def known(
 ) -> DataFrame:
     """Join the tables' rows about the touched records.
 
-    :param touched: records with their `event_texts`, and what else is to be passed on.
-    :param prefixes: records whose ids begin so are touched, too.
-    :param everything: all records of the entity are.
-    :param waiting: `event_texts` are the kept ones.
+    :param touched: records with their `event_texts`; further columns are passed on.
+    :param prefixes: records whose ids begin with one of these count as touched, too.
+    :param everything: all records of the entity count as touched.
+    :param waiting: fill `event_texts` with the events that were kept.
     """
     rows = state.rows(entity, row_sql(folding.layout))
     graves = _of_entity(state.set_aside(tables.TOMBSTONES), entity)
@@ -85,7 +85,7 @@ def known(
 
 
 def _narrowed(touched: Touched, rows: DataFrame) -> DataFrame:
-    """Select the rows of a table that are of touched records.
+    """Select a table's rows of touched records.
 
     Few records are broadcast instead of shuffled.
     """

@@ -46,7 +46,7 @@ class EntityColumns:
     """Columns of the entities' tables as they are with a batch.
 
     :param evolutions: by entity.
-    :param ways: from each event type's table to its entity's, by event type.
+    :param ways: translation from each event type's table to its entity's, by event type.
     """
 
     evolutions: Mapping[str, Evolution]

@@ -43,8 +43,8 @@ class EntityOutcomes:
     """Outcomes of the fold of one entity.
 
     :param rows: outcomes (`fold_records.OUTCOME_SQL`), computed once (`frames.acted`).
-    :param counts: how many rows of each kind there are, and what became of events.
-    :param few: whether they are of few records, so that the driver has them.
+    :param counts: number of rows of each kind, and of events by their result.
+    :param few: the outcomes are of few records, and the driver holds them.
     """
 
     entity: str
@@ -74,7 +74,7 @@ class Commits:
         self._writes: dict[str, list[tuple[str, Callable[[], None]]]] = {}
 
     def run(self) -> set[str]:
-        """:returns: names of the commits made, as in the order."""
+        """Make the commits in their order; return their names."""
         for name, sources in self._aside.items():
             self.add(name, partial(self._set_aside, name, sources), state_tables.SET_ASIDE)
         for name in self._order:
@@ -101,7 +101,10 @@ class Commits:
                 self.add("history", partial(self._keep_history, found), found.entity)
 
     def kept(self, wide: Mapping[str, Sequence[Change]], drop_wide: str = "") -> None:
-        """:param drop_wide: entity of which nothing is kept any more as a whole."""
+        """Add the commit of kept events: new ones, and those that are answered.
+
+        :param drop_wide: entity of which nothing is kept any more as a whole.
+        """
         sources: list[DataFrame] = []
         if self._number("rows_settled") or drop_wide:
             answered = self._settled(drop_wide)
@@ -122,14 +125,15 @@ class Commits:
             self._add_aside(tables.KEPT, source)
 
     def open_transaction(self, sources: Sequence[DataFrame]) -> None:
-        """:param sources: its new events, and those that go."""
+        """Add the commit of the open transaction: its new events, and rows to remove."""
         for source in sources:
             self._add_aside(tables.OPEN_TRANSACTION, source)
 
     def resync(self, wide: Mapping[str, ResyncEntry], gone: Mapping[str, ResyncEntry]) -> None:
         """Write the resync entries of records, and the given ones of entities.
 
-        :param wide: entries that are new or changed; `gone`: those that go, as they were found.
+        :param wide: entries that are new or changed.
+        :param gone: entries to remove, as they were found.
         """
         sources: list[DataFrame] = []
         names = [*_KEY, *ENTRY_NAMES]

@@ -46,7 +46,10 @@ def history_sql(layout: Layout) -> str:
 
 
 def order_of(row: Mapping[str, Any], prefix: str = "applied") -> EventOrder:
-    """:param prefix: of the three columns: `applied`, `event`, `since`, `last`."""
+    """Read an event's order from three columns of a row.
+
+    :param prefix: of the three columns: `applied`, `event`, `since`, `last`.
+    """
     return EventOrder(
         row[f"{prefix}_generation"], row[f"{prefix}_batch_number"], row[f"{prefix}_ordinal"]
     )

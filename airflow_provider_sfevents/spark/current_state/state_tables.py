@@ -52,7 +52,10 @@ _SOURCE = "sfevents_applied"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityResync:
-    """:param records: how many have one of their own."""
+    """Resync entries of an entity.
+
+    :param records: number of its records that have an entry of their own.
+    """
 
     whole: ResyncEntry | None
     records: int
@@ -131,7 +134,7 @@ class StateTables:
             raise ConfigurationError(
                 f"{self.label(history_name(entity))} is the history of {entity}, and this job was "
                 "told to keep none: from now on it would lack "
-                "what happens. Give history=True (--history) to the apply and to each resolve; or "
+                "what happens. Give history=True (--history) to every apply and snapshot; or "
                 "rename or drop that table, which ends it."
             )
         self.make(entity, row_sql(layout))

@@ -52,7 +52,7 @@ _COMPARISONS = 10
 class LandingAttempt:
     """One attempt at landing one batch.
 
-    :param max_quarantined: as in `landing.Order`, as is `keep_payload`.
+    :param max_quarantined: as in `LandingOptions`, as is `keep_payload`.
     """
 
     def __init__(
@@ -278,7 +278,10 @@ class LandingAttempt:
         self._files.remove_if_empty(f"{self._root}/{file_moves.LANDING}")
 
     def _check(self, writer: AttemptWriter, undecodable: int) -> None:
-        """:param undecodable: events of the whole batch, including left-out duplicates."""
+        """Check that the counts add up to the batch's events.
+
+        :param undecodable: events of the whole batch, including left-out duplicates.
+        """
         events = self._batch.manifest.events
         rows = sum(writer.written.values())
         duplicates = len(writer.left_out)

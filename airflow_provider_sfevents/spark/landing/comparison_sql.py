@@ -47,7 +47,7 @@ class Rows:
     """Rows to compare.
 
     :param view: name of a view of the rows, with the columns of `columns`.
-    :param natural: their change events have what makes an identity without an id.
+    :param natural: they have the columns that identify a change event without an event id.
     """
 
     view: str

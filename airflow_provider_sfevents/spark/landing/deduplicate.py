@@ -74,7 +74,7 @@ class Found:
 class Source:
     """A table that may already hold events of a batch.
 
-    :param natural: its change events have what makes an identity without an id.
+    :param natural: it has the columns that identify a change event without an event id.
     :param days: number of days before and after an event's date on which it may be there.
     """
 
@@ -222,7 +222,7 @@ class Comparison:
 def repetitions(rows: Iterable[tuple[int, str]], known: AbstractSet[str]) -> dict[int, str]:
     """Select the events that have landed, or come after another event of the same identity.
 
-    :param rows: ordinal and identity of each event that has one; an event with two comes twice.
+    :param rows: ordinals and identities of events; an event with two identities has two entries.
     """
     seen = set(known)
     found = {}

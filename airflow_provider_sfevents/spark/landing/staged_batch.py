@@ -177,7 +177,10 @@ class StagedBatch:
 
 
 def ensure_staged(files: Files, manifest_url: str) -> None:
-    """:raises StagingError: there is no such manifest."""
+    """Check that a batch is staged.
+
+    :raises StagingError: there is no such manifest.
+    """
     if not files.exists(manifest_url):
         raise StagingError(
             f"There is no manifest at {manifest_url}. Spark must reach the staging area "
@@ -269,7 +272,10 @@ def _manifest_now(files: Files, batch: StagedBatch) -> str | None:
 
 
 def _check_files(files: Files, folder: str, parts: Iterable[Part]) -> None:
-    """:raises StagingError: a file is missing, or has not the manifest's number of events."""
+    """Check the files that the manifest names.
+
+    :raises StagingError: a file is missing, or has not the manifest's number of events.
+    """
     said = {f"{folder}/{part.path}": part.events for part in parts}
     for url, rows in files.row_counts(said).items():
         if rows is None:

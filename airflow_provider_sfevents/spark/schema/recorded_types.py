@@ -67,9 +67,9 @@ def additions(
 ) -> tuple[tuple[tuple[str, ...], FieldType, Column], ...]:
     """New columns, and new members of structs, that turn a table of `before` into one of `after`.
 
-    :returns: path (a column's name, then members' names; `element` stands for the items of an
-        array, `value` for those of a map, as in `ALTER TABLE ... ADD COLUMNS`), type, and the
-        column of the path; in the table's order.
+    :returns: path, type and column of each, in the table's order. A path is a column's name, then
+        members' names; as in `ALTER TABLE ... ADD COLUMNS`, `element` stands for the items of an
+        array and `value` for those of a map.
     """
     had = {column.name: column.type for column in before.columns}
     return tuple(

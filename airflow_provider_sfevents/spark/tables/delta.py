@@ -88,7 +88,10 @@ def require(spark: SparkSession) -> None:
 
 
 def require_catalog(spark: SparkSession, catalog: str) -> None:
-    """:raises ConfigurationError: Spark knows no such catalog."""
+    """Check that Spark knows a catalog.
+
+    :raises ConfigurationError: Spark knows no such catalog.
+    """
     if not spark.conf.get(f"{CATALOGS}{catalog}", ""):
         raise ConfigurationError(
             f"Spark knows no catalog {catalog!r}; nothing was written. Configure it: "

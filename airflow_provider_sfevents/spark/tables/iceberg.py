@@ -40,7 +40,7 @@ PARTITIONS = {
 
 
 def namespace_of(root: str) -> tuple[naming.Namespace, Mapping[str, str]]:
-    """The hadoop catalog for tables by path, with the settings that make it."""
+    """Namespace of tables by path, in a hadoop catalog, and the settings of that catalog."""
     warehouse, _, last = root.rpartition("/")
     catalog = f"sfevents_{zlib.crc32(warehouse.encode()):08x}"
     made = {
@@ -64,7 +64,10 @@ def require_catalog(spark: SparkSession, catalog: str) -> None:
 
 
 def check_isolation(properties: Mapping[str, str], label: str) -> None:
-    """:raises ConfigurationError: two landings at once would not see each other."""
+    """Check that a table's MERGEs are serializable.
+
+    :raises ConfigurationError: two landings at once would not see each other.
+    """
     for name in _ISOLATIONS:
         if properties.get(name, _SERIALIZABLE).lower() != _SERIALIZABLE:
             raise ConfigurationError(

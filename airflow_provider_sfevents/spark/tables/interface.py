@@ -53,10 +53,10 @@ class Dialect(Protocol):
     """Differences between the formats with commits.
 
     :param using: the format's name in SQL.
-    :param layout: clause with which tables are made, that says how they are cut; empty for none.
+    :param layout: clause of `CREATE TABLE` for partitions and clusters; empty for none.
     :param properties: of the tables that are made.
-    :param tells_rows: a MERGE tells how many rows it has written, and no commit gets lost, so that
-        nothing has to be counted.
+    :param tells_rows: a MERGE reports the number of rows that it has written, and no commit gets
+        lost, so the rows need not be counted afterwards.
     """
 
     using: str
@@ -81,7 +81,10 @@ class Dialect(Protocol):
         ...
 
     def check_table(self, table: str) -> None:
-        """:raises ConfigurationError: a table has settings with which landing is not safe."""
+        """Check the settings of an existing table.
+
+        :raises ConfigurationError: a table has settings with which landing is not safe.
+        """
         ...
 
 
@@ -158,8 +161,9 @@ class Tables(Protocol):
 
         After a kill at any step, the next landing of the batch completes it.
 
-        :raises StagingError: the tables do not hold the batch afterwards. :raises
-            merged_ledger.OtherFormError: another form has landed or claimed the batch meanwhile.
+        :raises StagingError: the tables do not hold the batch afterwards.
+        :raises merged_ledger.OtherFormError: another form has landed or claimed the batch
+            meanwhile.
         """
         ...
 
@@ -171,5 +175,8 @@ class Tables(Protocol):
         ...
 
     def read(self, table: str) -> DataFrame:
-        """:raises ConfigurationError: there is no such table."""
+        """Read a table.
+
+        :raises ConfigurationError: there is no such table.
+        """
         ...

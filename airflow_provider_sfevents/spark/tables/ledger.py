@@ -236,10 +236,7 @@ class LedgerView:
 
 
 def claim_id(batch_id: str) -> str:
-    """The id of the ledger's row that holds a claim of a batch.
-
-    No event has it as its `batch_id`.
-    """
+    """Id of the ledger's row for a claim of a batch; no event's `batch_id` has this form."""
     return f"{batch_id} (landing)"
 
 

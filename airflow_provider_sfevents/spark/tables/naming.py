@@ -1,4 +1,4 @@
-"""Names and places of tables, and their partitions, from what a user gives.
+"""Names, locations and partitions of tables, by a user's arguments.
 
 No I/O, no Spark; used when a DAG is parsed, too.
 
@@ -82,7 +82,10 @@ def place_of(table: str, table_format: str) -> Place:
 
 
 def check_tables(table: str, table_format: str, partition_by: str) -> None:
-    """:raises ConfigurationError: the values cannot work with any Spark."""
+    """Check the arguments that name and cut tables, before Spark starts.
+
+    :raises ConfigurationError: the values cannot work with any Spark.
+    """
     if table_format not in FORMATS:
         raise ConfigurationError(
             f"table_format={table_format!r} is not known; give {_either(FORMATS)}."

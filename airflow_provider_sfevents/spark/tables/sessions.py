@@ -121,7 +121,10 @@ def settle(session: SparkSession, settings: Mapping[str, str]) -> None:
 
 
 def check_settled(settings: Mapping[str, str], found: Mapping[str, str]) -> None:
-    """:raises ConfigurationError: a setting has another value than the one that was set."""
+    """Check that settings have the values that were set.
+
+    :raises ConfigurationError: a setting has another value than the one that was set.
+    """
     for key, value in settings.items():
         if found.get(key) != value:
             raise ConfigurationError(

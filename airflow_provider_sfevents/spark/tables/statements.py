@@ -91,9 +91,9 @@ def on_dates(dates: Collection[str], prefix: str = "") -> str:
 def create(
     target: str, using: str, schema: StructType, layout: str, properties: Mapping[str, str]
 ) -> str:
-    """:param layout: clause that says how the table is cut (`table_options.layout_sql`).
+    """Make the statement that creates a table, unless it exists.
 
-    Empty for none.
+    :param layout: as made by `table_options.layout_sql`; empty for none.
     """
     columns = ", ".join(f"{quoted(field.name)} {ddl(field.dataType)}" for field in schema.fields)
     said = ", ".join(f"{text(key)} = {text(value)}" for key, value in properties.items())

@@ -106,7 +106,7 @@ def check_table_options(table_format: str, options: TableOptions) -> None:
 
 
 def layout_sql(table_format: str, partition: str, cluster_by: tuple[str, ...] | None) -> str:
-    """Clause of a `CREATE TABLE` that says how a table is cut; empty for none.
+    """Clause of `CREATE TABLE` for partitions and clusters; empty for none.
 
     :param partition: a column or a transform of one; empty for none.
     :param cluster_by: as of `TableOptions`.
@@ -161,8 +161,8 @@ def _check_properties(table_format: str, properties: Any) -> None:
         isinstance(one, str) for pair in properties.items() for one in pair
     ):
         raise ConfigurationError(
-            f"table_properties={properties!r} is no dict of texts; give such as "
-            f"{{'delta.logRetentionDuration': 'interval 60 days'}}."
+            f"table_properties={properties!r} is not a dict of texts; give, for "
+            f"example, {{'delta.logRetentionDuration': 'interval 60 days'}}."
         )
     refused = {name.casefold(): why for name, why in _REFUSED.get(table_format, {}).items()}
     for name in properties:

@@ -31,7 +31,7 @@ class TypeRecords:
     """Recorded types of columns, each table's as it was when first read.
 
     :param root: of the tables.
-    :param unrecorded: the columns of a table that nothing is recorded of, by the event type's name.
+    :param unrecorded: returns the columns of a table without a record, by the event type's name.
     """
 
     def __init__(
@@ -43,7 +43,10 @@ class TypeRecords:
         self._numbers: dict[str, int] = {}
 
     def __call__(self, event_type: str) -> Recorded:
-        """:raises StagingError: the file is no record of columns."""
+        """Return the recorded columns of an event type's table.
+
+        :raises StagingError: the file is no record of columns.
+        """
         number = self._numbers[event_type] = self._latest(event_type)
         if not number:
             return self._unrecorded(event_type)

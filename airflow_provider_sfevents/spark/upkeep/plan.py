@@ -129,7 +129,7 @@ class IcebergFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableReport:
-    """Result of upkeep of one table. In a dry run all but the first three say what would be.
+    """Result of upkeep of one table; in a dry run a forecast of all but the first three values.
 
     :param files: data files that a reader of the table opens, before; `size` their bytes.
     :param files_after: after compaction.

@@ -77,7 +77,10 @@ def is_local(path: UPath) -> bool:
 
 
 def local_path(path: UPath) -> Path:
-    """:raises ValueError: the path is not local."""
+    """Return the path as one of this machine's file tree.
+
+    :raises ValueError: the path is not local.
+    """
     if not is_local(path):
         raise ValueError(f"{path} is not a local path")
     return Path(path.path).absolute()

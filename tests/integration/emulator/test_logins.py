@@ -157,7 +157,7 @@ def test_jwt_audiences(http: Http, audience: str) -> None:
 def test_refused_assertions(
     http: Http, changed: dict[str, Any], error: str, description: str
 ) -> None:
-    """A wrong audience, time, app or user has Salesforce's answer."""
+    """An assertion with a wrong audience, time, app or user gets Salesforce's error."""
     with Emulator() as bus:
         assert _refusal(http(bus.login_url + TOKEN, _assertion(bus, **changed))) == (
             400,

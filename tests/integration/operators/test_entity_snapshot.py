@@ -136,7 +136,7 @@ def test_single_records_are_read_over_rest(task: Task, bus: Emulator, spark: Spa
 def test_a_job_without_a_report_has_done_nothing(task: Task, bus: Emulator, spark: Spark) -> None:
     """A job without a report fails the task, and the read stays."""
     spark.reports(does=False)
-    with pytest.raises(AirflowException, match="so the records may not have been resolved"):
+    with pytest.raises(AirflowException, match="so the entity snapshot may not have been applied"):
         take_snapshot(task)
     assert "read.json" in reads_left(task)
 

@@ -167,7 +167,7 @@ async def test_a_call_whose_answer_is_lost_says_how_to_go_on(how: str) -> None:
 
 
 async def test_a_service_that_stays_away() -> None:
-    """After the last try the error says that no event is on the bus."""
+    """If the service stays away, the error after the last try says that no event is on the bus."""
     async with running() as (bus, client):
         encoder = await client.publishing.encoder(TOPIC)
         made = iter(await asyncio.to_thread(checked, encoder, numbered(records(3))))

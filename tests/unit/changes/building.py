@@ -39,7 +39,7 @@ LAYOUT = Layout(
 
 
 def second(number: float) -> datetime:
-    """So many seconds after the tests' beginning."""
+    """The moment that is so many seconds after the tests' beginning."""
     return datetime(2026, 11, 1, tzinfo=UTC) + timedelta(seconds=number)
 
 

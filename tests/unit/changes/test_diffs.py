@@ -14,7 +14,7 @@ BASE = "one\ntwo\nthree\nfour\nfive\nsix"
 
 
 def diff(old: str, new: str, *, header: str = "", context: int = 1) -> str:
-    """As the guide shows it, whatever ends the lines."""
+    """Make a diff in the guide's form, with any line end."""
     before, after = (text.replace("\r\n", "\n").split("\n") for text in (old, new))
     hunks = list(difflib.unified_diff(before, after, lineterm="", n=context))[2:]
     told = header or hashlib.sha256(new.encode()).hexdigest()
@@ -52,7 +52,7 @@ def test_a_diff_leads_from_base_to_new(new: str) -> None:
     ids=["inserted", "inserted before all", "removed", "replaced and inserted"],
 )
 def test_a_diff_without_context_leads_there_too(new: str) -> None:
-    """Lines that are inserted where none is replaced stand after the line that the hunk names."""
+    """Lines inserted without context come after the line that the hunk names."""
     assert patched(BASE, diff(BASE, new, context=0)) == new
 
 
@@ -72,7 +72,7 @@ def test_a_base_that_is_the_new_value_stays() -> None:
     ("base", "text", "why"),
     [
         (None, diff(BASE, "x"), "no value"),
-        (BASE, "plain text", "is none"),
+        (BASE, "plain text", "is not a diff"),
         (BASE, "--- \n+++ \n@@ -1 +1 @@\n-one\n+1", "without the hash"),
         (BASE, diff(BASE, "x", header="0" * 64), "does not lead"),
         ("another\n" + BASE, diff(BASE, BASE.replace("two", "2")), "does not lead"),
@@ -94,6 +94,6 @@ def test_what_cannot_be_proved_is_not_believed(base: str | None, text: str, why:
     st.integers(0, 3),
 )
 def test_any_two_texts(old: list[str], new: list[str], line_break: str, context: int) -> None:
-    """Whatever the lines look like, a diff between two texts leads from the one to the other."""
+    """A diff between any two texts leads from the one to the other."""
     before, after = line_break.join(old), line_break.join(new)
     assert patched(before, diff(before, after, context=context)) == after

@@ -76,7 +76,7 @@ def test_a_parent_changes_as_a_whole() -> None:
 
 
 def test_a_parent_changes_before_its_members() -> None:
-    """Wherever the event names the compound, a member that it nulls is null afterwards."""
+    """A member that is nulled is null, wherever the event names the whole compound."""
     given = {"Street": "2 Low", "City": "York"}
     names: Any = {"changed": ("Address.City", "Address"), "nulled": ("Address.City",)}
     assert after({}, Address=given, **names) == {"Address": {"Street": "2 Low", "City": None}}
@@ -121,7 +121,7 @@ def test_a_name_is_text_or_a_person(
 
 
 def test_a_field_whose_kind_changed_is_in_one_of_its_columns() -> None:
-    """The column of the kind the field had before is nulled when the field changes."""
+    """If a field changes its kind, the column of the earlier kind becomes null."""
     number = Column(name="Size", field="Size", type=FieldType(kind="double"))
     text = Column(name="Size__string", field="Size", type=TEXT)
     values, _ = updated(
@@ -162,7 +162,7 @@ def two_columns(old: FieldType, new: FieldType, field: str = "Place__c") -> Layo
 def test_a_member_takes_the_others_to_the_column_of_the_new_kind(
     old: FieldType, new: FieldType, before: Any, given: Any, result: Any
 ) -> None:
-    """A compound is in one of its field's columns, whole; the other column is null."""
+    """A whole compound is in one column of its field; the other column is null."""
     names = ("Latitude", "Longitude")
     event = change(
         1,
@@ -192,7 +192,7 @@ def test_a_member_takes_the_others_to_the_column_of_the_new_kind(
 def test_members_that_cannot_be_moved_stay_together(
     old: FieldType, new: FieldType, others: Any
 ) -> None:
-    """The field keeps its value as a whole, and the record is to be marked for its kind."""
+    """A member that cannot be set leaves the whole value, and marks the record."""
     before = {"Place__c": {"Latitude": None, "Longitude": others}, "Place__c__struct": None}
     given = {"Latitude": "1" if new is TEXT else 1.5, "Longitude": None}
     event = change(1, changed=("Place__c.Latitude",), values={"Place__c__struct": given})
@@ -203,7 +203,7 @@ def test_members_that_cannot_be_moved_stay_together(
 
 
 def test_a_member_that_is_nulled_is_nulled_where_the_value_is() -> None:
-    """A nulled member has no value that would tell of a new kind; of a text it says nothing."""
+    """A nulled member changes the column with the value, and nothing if that is text."""
     event = change(1, changed=(), nulled=("Place__c.Latitude",))
     before = {"Place__c": {"Latitude": 48.4, "Longitude": 9.98}, "Place__c__struct": None}
     values, _ = updated(two_columns(place(DOUBLE), place(DECIMAL)), before, event)
@@ -214,7 +214,7 @@ def test_a_member_that_is_nulled_is_nulled_where_the_value_is() -> None:
 
 
 def test_a_person_clears_a_name_that_was_text_in_another_column() -> None:
-    """Person accounts were switched on, and a business became a person by one member."""
+    """A member of a name clears the column in which the name was text."""
     names = two_columns(TEXT, LAYOUT.of_field("Name")[0].type, "Name")
     person = {"FirstName": None, "LastName": "Byron", "Name": None}
     event = change(1, changed=("Name.LastName",), values={"Name__struct": person})
@@ -224,7 +224,7 @@ def test_a_person_clears_a_name_that_was_text_in_another_column() -> None:
 
 
 def test_a_diff_of_a_field_that_changed_its_kind_leaves_it() -> None:
-    """The value stays in its column where the diff cannot be applied to it."""
+    """A diff that cannot be applied leaves the value in its column."""
     number = Column(name="Size", field="Size", type=DOUBLE)
     text = Column(name="Size__string", field="Size", type=TEXT)
     event = change(1, Size__string="--- \n+++ x", changed=(), diffs=("Size",))
@@ -245,7 +245,7 @@ def test_upper_and_lower_case_are_one_name() -> None:
 
 
 def test_a_field_without_a_column_is_named() -> None:
-    """Neither a field nor a member that the table lacks is passed over."""
+    """A field or member without a column is reported by name."""
     assert LAYOUT.missing(change(1, changed=("Industry", "New__c"))) == "New__c"
     assert LAYOUT.missing(change(1, changed=("Address.Country",))) == "Address.Country"
     assert LAYOUT.missing(change(1, changed=("Address.City", "Name"))) == ""

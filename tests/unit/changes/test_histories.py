@@ -1,8 +1,7 @@
-"""Histories of an org, delivered in every way a bus may.
+"""Histories of an org, delivered in every way that a bus may deliver them.
 
-What is not marked equals the org, and after a resolve everything does.
-
-`make histories` does so with seeds of its own, for as long as one likes.
+Records without a resync entry equal the org, and after an entity snapshot all records do. `make
+histories` checks the same with random seeds, as long as it is left running.
 """
 
 from __future__ import annotations
@@ -67,10 +66,7 @@ def run(
 @QUICK
 @given(transactions(), MOVES)
 def test_what_is_not_marked_equals_the_org(history: list[Transaction], moves: list[Move]) -> None:
-    """Tables that are seeded, with deletions.
-
-    However batches are cut, repeated, run anew, lost and read.
-    """
+    """Seeded tables with deletions equal the org where nothing is marked, for any delivery."""
     run(history, moves, Lake())
 
 
@@ -80,7 +76,7 @@ def test_what_is_not_marked_equals_the_org(history: list[Transaction], moves: li
 def test_tables_that_begin_empty_equal_the_org(
     history: list[Transaction], moves: list[Move]
 ) -> None:
-    """Tables that need no seeding, with flags in place of deletions."""
+    """Tables that begin empty, with flagged deletions, equal the org where nothing is marked."""
     run(history, moves, Lake(new_entities="empty", deletions="flag"))
 
 
@@ -90,10 +86,7 @@ def test_tables_that_begin_empty_equal_the_org(
 def test_records_that_were_never_heard_of_are_marked_when_they_change(
     history: list[Transaction], moves: list[Move], unheard: int
 ) -> None:
-    """Tables that were taken to be empty and were not.
-
-    What is in them equals the org all the same, or is marked.
-    """
+    """In tables wrongly taken to be empty, each record equals the org or is marked."""
     run(history, moves, Lake(new_entities="empty"), unheard=unheard)
 
 
@@ -123,7 +116,7 @@ def test_reads_in_the_midst_of_changes_come_right(
 def test_many_histories(
     seconds: tuple[float, ...], lake: dict[str, Any], unheard: st.SearchStrategy[int]
 ) -> None:
-    """The same, many times."""
+    """Many random histories leave no unmarked record that differs from the org."""
 
     @seed(SEED)
     @LONG
@@ -135,10 +128,7 @@ def test_many_histories(
 
 
 def test_histories_meet_every_rule() -> None:
-    """The generator does not shrink unnoticed.
-
-    In some hundred histories every rule has decided about some event.
-    """
+    """The generated histories are diverse: in some hundreds of them every rule has decided."""
     met: Counter[str] = Counter()
     reasons: set[str] = set()
 

@@ -21,10 +21,7 @@ def spans(found: Versions) -> list[tuple[str, float, float | None]]:
 
 
 def test_intervals_join() -> None:
-    """Each ends where the next begins, and the last is open.
-
-    The one in the table ends with the first.
-    """
+    """Each interval ends where the next begins, also the one in the table; the last is open."""
     found = versions([state(2, Phone="2"), state(5, Phone="5")], second(1))
     assert spans(found) == [("2", 2, 5), ("5", 5, None)]
     assert found.closes == second(2)
@@ -39,13 +36,13 @@ def test_a_deletion_opens_nothing() -> None:
 
 
 def test_what_lasted_no_time_is_left_out() -> None:
-    """The steps of a transaction, of which only the last counts."""
+    """Of the steps of a transaction only the last makes an interval."""
     passed = [replace(state(at, Phone=str(at)), committed_at=second(2)) for at in (2, 3, 4)]
     assert spans(versions(passed, None)) == [("4", 2, None)]
 
 
 def test_time_does_not_go_back() -> None:
-    """The order of events counts more than their clocks."""
+    """The order of events counts more than their times."""
     back = replace(state(6, Phone="6"), committed_at=second(4))
     assert spans(versions([state(5, Phone="5"), back], second(1))) == [("6", 5, None)]
 
@@ -59,5 +56,5 @@ def test_a_state_that_was_read_says_so() -> None:
 
 
 def test_nothing_passed_is_nothing_written() -> None:
-    """The open interval stays open."""
+    """Without a new state the open interval stays open."""
     assert versions([], second(1)) == Versions(closes=None, opens=())

@@ -67,7 +67,7 @@ def planned(
     ],
 )
 def test_what_is_about_more_than_its_records_marks_the_entity(event: Any, reason: str) -> None:
-    """From its place on; no record has it."""
+    """An event about the whole entity marks it from the event's place, and goes to no record."""
     plan = planned(event)
     found = plan.entities["Account"].state.entry
     assert found is not None
@@ -77,7 +77,7 @@ def test_what_is_about_more_than_its_records_marks_the_entity(event: Any, reason
 
 
 def test_a_change_of_a_prefix_goes_to_every_record_of_it() -> None:
-    """Fields are named, so nothing is marked."""
+    """A change of a prefix that names fields goes to its records and marks nothing."""
     wide = change(1, "UPDATE", "001*", nulled=("Phone",))
     plan = planned(wide).entities["Account"]
     assert (plan.state.entry, plan.prefix_updates) == (None, (wide,))
@@ -86,7 +86,7 @@ def test_a_change_of_a_prefix_goes_to_every_record_of_it() -> None:
 
 
 def test_a_change_of_a_prefix_is_kept_while_the_entity_is_marked() -> None:
-    """Before the entry's place it is applied."""
+    """A change of a prefix is kept after the entity's entry, and applied before it."""
     early, late = (change(at, "UPDATE", "001*", nulled=("Phone",)) for at in (1, 3))
     events = [late, change(2, "GAP_OVERFLOW", NO_RECORD), early]
     plan = plan_entity(replace(WELL, read_at=second(0)), None, events, LAYOUT)
@@ -94,7 +94,7 @@ def test_a_change_of_a_prefix_is_kept_while_the_entity_is_marked() -> None:
 
 
 def test_a_change_of_a_prefix_is_kept_until_the_entity_has_been_read() -> None:
-    """A snapshot that began before may bring unknown records with the field still set."""
+    """A change of a prefix is kept until a snapshot surely contains it."""
     wide = change(1, "UPDATE", "001*", nulled=("Phone",))
     unread = plan_entity(WELL, None, [wide], LAYOUT)
     assert (unread.prefix_updates, unread.kept) == ((wide,), (wide,))
@@ -116,7 +116,7 @@ def test_records_and_wildcards_of_one_event_part() -> None:
 
 
 def test_an_overflow_marks_from_its_transactions_end() -> None:
-    """Its transaction's normal events are applied."""
+    """An overflow marks after its transaction's normal events, which are applied."""
     events = [
         change(at, kind, *ids, transaction_key="t", sequence_number=at)
         for at, kind, ids in (
@@ -138,7 +138,7 @@ def test_a_full_read_answers_what_was_committed_before_it() -> None:
 
 
 def test_a_loss_marks_entities_that_the_batch_has_nothing_of() -> None:
-    """All that the source feeds, from before the batch's first event."""
+    """A loss marks all entities of the source, from before the batch's first event."""
     both = {"Account": WELL, "Contact": EntityState(entity="Contact")}
     plan = planned(change(1), entities=both, losses=("expired",))
     for one in plan.entities.values():
@@ -156,7 +156,7 @@ def test_an_event_that_tells_nothing_marks_all_entities() -> None:
 
 
 def test_a_new_entity_waits_to_be_filled() -> None:
-    """Unless it is said to be empty before its first event, and nothing was lost."""
+    """A new entity is marked for a snapshot, unless it began empty and nothing was lost."""
     first: Any = {"progress": None, "entities": {}, "batch_number": 1}
     found = planned(change(1), **first).entities["Account"].state.entry
     assert found is not None
@@ -172,7 +172,7 @@ def test_a_new_entity_waits_to_be_filled() -> None:
 def test_an_entity_that_is_told_of_later_is_empty_unless_something_was_lost(
     is_whole: bool, reasons: Any
 ) -> None:
-    """A loss of an earlier batch may have held the entity's first events."""
+    """After a loss a new entity is not taken to be empty: its first events may be lost."""
     before = replace(PROGRESS, is_whole=is_whole)
     found = planned(change(1), progress=before, entities={}, new="empty").entities["Account"]
     assert (found.state.entry and found.state.entry.reasons) == reasons
@@ -180,7 +180,7 @@ def test_an_entity_that_is_told_of_later_is_empty_unless_something_was_lost(
 
 @pytest.mark.parametrize("batch_number", [2, 4])
 def test_a_table_that_begins_later_is_not_empty(batch_number: int) -> None:
-    """A table that begins with a later batch than the first is refused as empty."""
+    """`new_entities='empty'` is refused if the first batch to apply is not batch 1."""
     check_first_batch(None, batch(batch_number=batch_number), "unseeded")
     check_first_batch(PROGRESS, batch(batch_number=batch_number), "empty")
     with pytest.raises(ConfigurationError, match="events came before it"):
@@ -188,7 +188,7 @@ def test_a_table_that_begins_later_is_not_empty(batch_number: int) -> None:
 
 
 def test_an_empty_batch_moves_on() -> None:
-    """Nothing is marked, and the progress has the batch."""
+    """An empty batch marks nothing and moves the progress."""
     plan = planned()
     assert plan.progress.batch_number == 4
     assert plan.entities["Account"].state == WELL

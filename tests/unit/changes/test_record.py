@@ -23,7 +23,7 @@ def row(outcome: Outcome) -> dict[str, Any] | None:
 
 @pytest.mark.parametrize("change_type", ["CREATE", "UNDELETE"])
 def test_a_whole_record_replaces_the_row(change_type: str) -> None:
-    """CREATE and UNDELETE leave nothing of what was there."""
+    """CREATE and UNDELETE replace the whole row."""
     after = folded(change(5, change_type, Industry="Mining"), state=state(1, Phone="1"))
     assert row(after) == {"Industry": "Mining"}
     assert after.state is not None
@@ -31,7 +31,7 @@ def test_a_whole_record_replaces_the_row(change_type: str) -> None:
 
 
 def test_events_apply_in_their_order_not_in_the_order_given() -> None:
-    """The place in the batch decides the order."""
+    """Events apply by their place in the batch, in whatever order they are given."""
     events = [change(3, Industry="c"), change(1, "CREATE", Industry="a"), change(2, Industry="b")]
     assert row(folded(*events)) == {"Industry": "c"}
 
@@ -44,7 +44,7 @@ def test_an_event_at_or_before_the_last_one_changes_nothing() -> None:
 
 
 def test_an_update_without_a_record_writes_nothing_and_marks() -> None:
-    """`no_base`; what comes after waits for the record to be resolved, a CREATE too."""
+    """An UPDATE of a missing record marks it `no_base`; later events are kept, a CREATE too."""
     after = folded(change(1, Industry="x"), change(2, Industry="y"), change(3, "CREATE"))
     assert after.state is None
     assert after.entry is not None
@@ -61,7 +61,7 @@ def test_an_update_of_a_deleted_record_marks_it() -> None:
 
 
 def test_deleted_and_undeleted_in_one_transaction() -> None:
-    """Each applies at its place, so the record is there, as the later event has it."""
+    """A record that is deleted and undeleted in one transaction is there."""
     events = [
         change(2, "DELETE", transaction_key="t"),
         change(3, "UNDELETE", Phone="2", transaction_key="t"),
@@ -71,7 +71,7 @@ def test_deleted_and_undeleted_in_one_transaction() -> None:
 
 @pytest.mark.parametrize("change_type", ["GAP_CREATE", "GAP_UPDATE", "GAP_UNDELETE"])
 def test_a_gap_marks_and_keeps_what_follows(change_type: str) -> None:
-    """The row stays as it was; a CREATE after a gap waits like any other."""
+    """A gap leaves the row; later events of the record are kept, a CREATE too."""
     before = state(1, Phone="1")
     after = folded(change(2, change_type), change(3, "CREATE", Phone="3"), state=before)
     assert after.state == before
@@ -81,7 +81,7 @@ def test_a_gap_marks_and_keeps_what_follows(change_type: str) -> None:
 
 @pytest.mark.parametrize("change_type", ["DELETE", "GAP_DELETE"])
 def test_a_deletion_settles_a_marked_record(change_type: str) -> None:
-    """No entry is left, and nothing that was kept before; what was kept earlier may be dropped."""
+    """A deletion removes the record's entry and all of its kept events."""
     after = folded(
         change(3, Phone="3"),
         change(4, change_type),
@@ -94,7 +94,7 @@ def test_a_deletion_settles_a_marked_record(change_type: str) -> None:
 
 
 def test_a_deletion_of_an_unknown_record_leaves_a_tombstone() -> None:
-    """So that what comes late of it finds its order."""
+    """A deletion of an unknown record leaves a tombstone, so that late events are old."""
     after = folded(change(4, "DELETE"))
     assert after.state == RecordState(
         values={}, deleted=True, order=order(4), committed_at=second(4)
@@ -102,7 +102,7 @@ def test_a_deletion_of_an_unknown_record_leaves_a_tombstone() -> None:
 
 
 def test_under_a_marked_entity_only_deletions_apply() -> None:
-    """The record is deleted at once; that it came back waits for the entity."""
+    """Under a marked entity a deletion applies at once, and an UNDELETE is kept."""
     known = Known(state=state(1, Phone="1"), entity_entry=entry(2, "overflow"))
     after = folded(change(3, Phone="3"), change(4, "DELETE"), change(5, "UNDELETE"), known=known)
     assert row(after) is None
@@ -111,23 +111,20 @@ def test_under_a_marked_entity_only_deletions_apply() -> None:
 
 
 def test_an_entry_that_begins_later_holds_nothing_back() -> None:
-    """A job that died had marked the record.
-
-    What came before the entry is applied when it runs anew.
-    """
+    """An entry that a killed job has left holds back no event from before its beginning."""
     after = folded(change(2, Phone="2"), change(4, Phone="4"), state=state(1), entry=entry(3))
     assert row(after) == {"Phone": "2"}
     assert [one.order for one in after.kept] == [order(4)]
 
 
 def test_a_deletion_leaves_an_entry_that_begins_later() -> None:
-    """The entry is about an event that the job, run anew, has yet to come to."""
+    """A deletion leaves an entry that begins later, which a killed job has left."""
     after = folded(change(2, "DELETE"), state=state(1), entry=entry(3))
     assert after.entry == entry(3)
 
 
 def test_an_update_of_a_prefix_is_an_update_of_the_record_that_is_there() -> None:
-    """It sets the fields that it has a value for, and nulls the other fields that it names."""
+    """An update of a prefix sets the fields with a value, and nulls the others that it names."""
     given: Any = {"changed": ("Industry", "Phone", "Address.City"), "nulled": ("Phone",)}
     wide = change(3, "UPDATE", "001*", Industry="y", Phone="3", Description="enriched", **given)
     address = {"Street": None, "City": "Bath"}
@@ -137,7 +134,7 @@ def test_an_update_of_a_prefix_is_an_update_of_the_record_that_is_there() -> Non
 
 
 def test_an_update_of_a_prefix_applies_at_its_place() -> None:
-    """Values that are set later stay, and so does a record that is created later."""
+    """An update of a prefix changes no later value and no record that is created later."""
     wide = change(3, "UPDATE", "001*", nulled=("Phone",))
     before = state(1, Phone="1", Industry="x")
     assert row(folded(change(2, Phone="2"), wide, state=before)) == {"Industry": "x"}
@@ -147,22 +144,19 @@ def test_an_update_of_a_prefix_applies_at_its_place() -> None:
 
 @pytest.mark.parametrize("before", [None, state(1, deleted=True, Phone="1")])
 def test_a_change_of_a_prefix_passes_over_what_is_not_there(before: RecordState | None) -> None:
-    """It marks nothing and makes nothing."""
+    """A change of a prefix neither makes nor marks a missing record."""
     after = folded(change(3, "UPDATE", "001*", nulled=("Phone",)), state=before)
     assert (after.state, after.entry, after.counts) == (before, None, {"absent": 1})
 
 
 def test_a_change_of_a_prefix_is_kept_for_a_marked_record() -> None:
-    """As the wildcard that it is: where it later finds no record, it does nothing."""
+    """A change of a prefix is kept unchanged, so that it never makes a missing record."""
     wide = change(3, "UPDATE", "001*", nulled=("Phone",))
     assert folded(wide, state=state(1), entry=entry(2)).kept == (wide,)
 
 
 def test_late_is_marked_and_not_applied() -> None:
-    """After reading began again, an event that is older than its record counts for nothing.
-
-    A deletion neither.
-    """
+    """After a break, an event older than its record marks it and is not applied; so a deletion."""
     before = state(1, Phone="1")
     for late in (change(3, Phone="3"), change(3, "DELETE"), change(3, "CREATE")):
         after = folded(replace(late, suspect=True, committed_at=second(0)), state=before)
@@ -173,7 +167,7 @@ def test_late_is_marked_and_not_applied() -> None:
 
 
 def test_an_event_of_the_same_second_is_not_late() -> None:
-    """Commit times are whole seconds; what is not below is not older."""
+    """An event of the same second is not late, because commit times are whole seconds."""
     event = replace(change(3, Phone="3"), suspect=True, committed_at=second(1))
     assert row(folded(event, state=state(1))) == {"Phone": "3"}
 
@@ -188,16 +182,13 @@ def test_without_a_break_an_older_commit_time_applies() -> None:
 
 
 def test_a_marked_record_keeps_a_late_event() -> None:
-    """It is decided when the record is resolved."""
+    """A late event of a marked record is kept until an entity snapshot."""
     event = replace(change(3, Phone="3"), suspect=True, committed_at=second(0))
     assert folded(event, state=state(1), entry=entry(2)).kept == (event,)
 
 
 def test_what_a_read_surely_contains_changes_nothing() -> None:
-    """Not even a gap.
-
-    The read was after it. What was committed within the second before it may not be in it.
-    """
+    """An event, even a gap, from a second or more before a read changes nothing."""
     before = state(1, read=10, Phone="10")
     after = folded(change(8, "GAP_UPDATE"), change(9, Phone="9"), state=before)
     assert (after.state, after.entry, after.counts) == (before, None, {"contained": 2})
@@ -206,7 +197,7 @@ def test_what_a_read_surely_contains_changes_nothing() -> None:
 
 
 def test_a_full_read_speaks_of_records_that_it_did_not_bring() -> None:
-    """A record that was not there then is not made by an event from before."""
+    """An event from before a full read makes no record that the read did not bring."""
     known = Known(entity_read_at=second(10))
     assert folded(change(8, "CREATE"), change(9), known=known).state is None
     after = folded(change(11, "CREATE", Phone="1"), known=known)
@@ -224,7 +215,7 @@ def test_a_full_read_speaks_of_records_that_it_did_not_bring() -> None:
     ],
 )
 def test_what_cannot_be_understood_is_quarantined_and_marks(event: Any, reason: str) -> None:
-    """The row stays, the event is told with its reason, what follows is kept."""
+    """An unreadable event is quarantined with its reason, and marks the record."""
     before = state(1, Phone="1")
     after = folded(event, change(3, Phone="3"), state=before)
     assert after.state == before
@@ -246,10 +237,7 @@ def test_a_diff_that_cannot_be_applied_leaves_its_field() -> None:
 
 
 def test_causes_add_up() -> None:
-    """An entry has its first cause's place, and its latest cause's time and place.
-
-    A read must be after that.
-    """
+    """An entry has its first cause's place, and its latest cause's place and time."""
     after = folded(change(2, "GAP_UPDATE"), change(5, "SNAPSHOT"), state=state(1))
     assert after.entry is not None
     assert (after.entry.since, after.entry.last, after.entry.gap_at) == (
@@ -269,13 +257,13 @@ def test_folding_again_changes_nothing() -> None:
 
 
 def test_kept_events_are_about_their_record_alone() -> None:
-    """Of an event of several records each keeps its own."""
+    """An event of several records is kept for each of them alone."""
     after = folded(change(3, "UPDATE", A, B, Phone="3"), state=state(1), entry=entry(2))
     assert [one.record_ids for one in after.kept] == [(A,)]
 
 
 def test_the_states_passed_through_are_told_on_request() -> None:
-    """With their own commit times."""
+    """The states that a record went through are returned on request, with their times."""
     events = [change(2, Phone="2"), change(3, "DELETE")]
     after = fold(A, Known(state=state(1)), events, LAYOUT, with_history=True)
     assert [(one.deleted, one.committed_at) for one in after.passed] == [

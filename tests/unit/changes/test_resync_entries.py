@@ -11,7 +11,7 @@ from tests.unit.changes.building import entry, order, second
 
 
 def test_an_entry_holds_back_what_comes_after_its_first_cause() -> None:
-    """The cause itself, and what comes before it, is not held back."""
+    """An entry holds back events after its first cause, but not the cause itself."""
     held = [entry(3).with_cause(entry(6)).holds_back(order(at)) for at in (2, 3, 4, 7)]
     assert held == [False, False, True, True]
 
@@ -25,10 +25,7 @@ def test_a_read_answers_an_entry_from_one_second_after_its_last_cause(
 
 
 def test_two_entries_are_one_from_the_first_place_to_the_last_place_and_time() -> None:
-    """Whichever has the later place or time.
-
-    The first cause may last longer, or be committed later.
-    """
+    """Combined entries have the first place, and the last place and time of both."""
     early = ResyncEntry(
         since=order(1), last=order(9), gap_at=second(20), reasons=("gap",), detail="a"
     )
@@ -41,6 +38,6 @@ def test_two_entries_are_one_from_the_first_place_to_the_last_place_and_time() -
 
 
 def test_an_entry_beside_none_stays_as_it_is() -> None:
-    """There is nothing to add up."""
+    """An entry combined with none stays the same."""
     assert together(entry(1), None) == together(None, entry(1)) == entry(1)
     assert together(None, None) is None

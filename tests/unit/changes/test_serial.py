@@ -40,7 +40,7 @@ EVENT = replace(
 
 
 def test_an_event_is_read_as_it_was_written() -> None:
-    """Every type a column may have, of the same type again."""
+    """Values of every column type come back with the same type."""
     again = from_text(to_text(EVENT))
     assert again == EVENT
     assert {name: type(value) for name, value in again.values.items()} == {
@@ -49,26 +49,26 @@ def test_an_event_is_read_as_it_was_written() -> None:
 
 
 def test_a_value_that_no_column_has_is_refused() -> None:
-    """Rather than written as something else."""
+    """A value of a type that no column has is refused."""
     with pytest.raises(TypeError, match="no value of a column"):
         to_text(replace(EVENT, values={"Set": {1}}))
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", json.dumps({"version": 1, "order": 3})])
 def test_what_is_no_event_is_refused(text: str) -> None:
-    """With what to do about it."""
+    """A text that is no event is refused with the remedy."""
     with pytest.raises(StagingError, match="cannot be read"):
         from_text(text)
 
 
 def test_another_version_is_refused() -> None:
-    """It may mean something else."""
+    """A text of another version is refused."""
     with pytest.raises(StagingError, match="version 2"):
         from_text(to_text(EVENT).replace('"version": 1', '"version": 2'))
 
 
 def test_ids_are_eighteen_characters() -> None:
-    """Fifteen become eighteen by the published rule; others stay."""
+    """An id of 15 characters gets its suffix by the published rule; others stay."""
     assert long_id("001Dp00000H8YVW") == "001Dp00000H8YVWIA3"
     assert long_id("001Dp00000H8YVWIA3") == "001Dp00000H8YVWIA3"
 

@@ -53,7 +53,7 @@ def test_a_read_replaces_the_row_and_what_is_newer_is_applied() -> None:
 
 
 def test_a_read_one_second_after_the_records_last_change_has_it() -> None:
-    """It replaces the row; a read that began earlier does not set the record back."""
+    """A read a second after the last change replaces the row, and an earlier one does not."""
     before = state(9, Phone="9")
     after = resolved(10, values={"Phone": "10"}, state=before)
     assert after.answer == "replaced"
@@ -63,7 +63,7 @@ def test_a_read_one_second_after_the_records_last_change_has_it() -> None:
 
 
 def test_what_was_committed_within_the_second_before_the_read_is_applied_again() -> None:
-    """It may not be in the read: commit times are whole seconds."""
+    """An event from the second before a read is applied again: the read may lack it."""
     event = replace(change(9, Phone="9"), committed_at=second(9))
     assert resolved(10, event, values={}, entry=entry(3)).outcome.counts == {"contained": 1}
     assert resolved(9.9, event, values={}, entry=entry(3)).outcome.counts == {"applied": 1}
@@ -71,7 +71,7 @@ def test_what_was_committed_within_the_second_before_the_read_is_applied_again()
 
 @pytest.mark.parametrize("read_at", [2, 3, 3.9])
 def test_a_read_from_before_the_last_gap_is_refused(read_at: float) -> None:
-    """Row, entry and kept events stay."""
+    """A read from before the last gap changes neither row, entry nor kept events."""
     before = state(1, Phone="1")
     waiting = change(4, Phone="4")
     after = resolved(read_at, waiting, values={"Phone": "x"}, state=before, entry=entry(3))
@@ -81,7 +81,7 @@ def test_a_read_from_before_the_last_gap_is_refused(read_at: float) -> None:
 
 
 def test_events_before_the_last_gap_are_superseded() -> None:
-    """Whatever their commit time: the gap stands after them."""
+    """Kept events before the last gap are superseded, whatever their commit time."""
     gap = entry(3).with_cause(entry(6))
     late = replace(change(4, Phone="4"), committed_at=second(30))
     after = resolved(10, late, values={"Phone": "10"}, entry=gap)
@@ -90,10 +90,7 @@ def test_events_before_the_last_gap_are_superseded() -> None:
 
 
 def test_a_deleted_record_leaves_its_row() -> None:
-    """A read that says so, or that is full and lacks it.
-
-    An update of it that was kept and may be newer marks it anew.
-    """
+    """A record that a read lacks is deleted; a kept update that may be newer marks it."""
     after = resolved(10, state=state(1, Phone="1"), entry=entry(3))
     assert after.answer == "deleted"
     assert after.outcome.state is not None
@@ -104,10 +101,7 @@ def test_a_deleted_record_leaves_its_row() -> None:
 
 
 def test_a_record_that_cannot_be_brought_up_to_date_stays_as_it_was_read() -> None:
-    """A kept diff that does not fit marks it anew, and everything that was kept waits on.
-
-    Half of it is never applied.
-    """
+    """A kept diff that does not fit marks the record; no kept event is then applied."""
     kept = [
         change(11, Phone="11"),
         change(12, Description="?", diffs=("Description",)),
@@ -133,10 +127,7 @@ def test_a_record_that_cannot_be_brought_up_to_date_stays_as_it_was_read() -> No
 
 
 def test_a_record_deleted_since_the_read_stays_deleted() -> None:
-    """A deletion under a marked entity applied at once.
-
-    The read is older, and what came after the deletion is applied.
-    """
+    """A record that was deleted after the read stays deleted, and later events apply."""
     gone = state(12, deleted=True)
     known: dict[str, Any] = {"state": gone, "entity_entry": entry(3, "overflow")}
     after = resolved(10, values={"Phone": "10"}, **known)
@@ -147,16 +138,13 @@ def test_a_record_deleted_since_the_read_stays_deleted() -> None:
 
 
 def test_a_record_without_an_entry_is_not_set_back() -> None:
-    """It has an event that the read may lack."""
+    """A record without an entry keeps an event that the read may lack."""
     before = state(12, Phone="12")
     assert resolved(10, values={"Phone": "10"}, state=before).outcome.state == before
 
 
 def test_a_record_that_was_committed_after_the_read_under_a_marked_entity_waits() -> None:
-    """Its event stands before the overflow but is newer than the read.
-
-    What the overflow changed of it is in neither.
-    """
+    """A record keeps its entry if its last event is newer than a read of a marked entity."""
     before = replace(state(2, Phone="2"), committed_at=second(30))
     after = resolved(10, values={"Phone": "10"}, state=before, entity_entry=entry(3, "overflow"))
     assert after.answer == "refused"
@@ -165,14 +153,14 @@ def test_a_record_that_was_committed_after_the_read_under_a_marked_entity_waits(
 
 
 def test_a_read_that_is_older_than_the_one_that_answered_the_entry_changes_nothing() -> None:
-    """The record was read after the overflow: the older read does not put it in doubt again."""
+    """A read that is older than the record's own read after an overflow marks nothing."""
     before = replace(state(3, Phone="20", read=20), committed_at=second(20))
     after = resolved(10, values={"Phone": "10"}, state=before, entity_entry=entry(3, "overflow"))
     assert (after.answer, after.outcome.state, after.outcome.entry) == ("newer", before, None)
 
 
 def test_resolving_again_changes_nothing() -> None:
-    """A job that died after the rows were written finds the same."""
+    """A snapshot applied again after a kill gives the same rows."""
     known: dict[str, Any] = {"entry": entry(3)}
     kept = [change(11, Phone="11")]
     once = resolved(10, *kept, values={"Phone": "10"}, **known).outcome
@@ -181,7 +169,7 @@ def test_resolving_again_changes_nothing() -> None:
 
 
 def test_a_wildcard_that_was_kept_applies_to_what_the_read_brought() -> None:
-    """It nulls a record that is there, and makes none."""
+    """A kept wildcard nulls a field of an existing record, and makes no record."""
     wide = change(12, "UPDATE", "001*", nulled=("Phone",))
     after = resolved(
         10, wide, values={"Phone": "10", "Industry": "x"}, entity_entry=entry(3)
@@ -194,10 +182,7 @@ def test_a_wildcard_that_was_kept_applies_to_what_the_read_brought() -> None:
 
 
 def test_seeding_is_a_full_read_after_the_first_event() -> None:
-    """A new entity is marked from before its first event.
-
-    A full read at least a second after that lifts it.
-    """
+    """A new entity's entry is answered by a full read a second after its first event."""
     new = unseeded("Account", second(5))
     assert new.entry is not None
     assert new.entry.since == ORIGIN
@@ -208,10 +193,7 @@ def test_seeding_is_a_full_read_after_the_first_event() -> None:
 
 
 def test_an_entity_that_no_event_told_of_may_be_seeded_since_reading_began() -> None:
-    """A quiet object has a table, too.
-
-    But nothing may be seeded before a batch was applied, nor in part.
-    """
+    """An entity without events may be filled by a full read once a batch was applied."""
     after = lift(None, PROGRESS, second(6), entity="Contact", whole=True)
     assert after == EntityState(entity="Contact", read_at=second(6))
     with pytest.raises(ConfigurationError, match="followed without a gap only since"):
@@ -242,7 +224,7 @@ def test_single_records_do_not_answer_the_entry_of_an_entity() -> None:
 
 
 def test_a_read_that_is_older_than_the_last_full_one_is_refused() -> None:
-    """It could bring back what was deleted between the two; the same read again is welcome."""
+    """A read older than the last full one is refused, and the same one is accepted."""
     state = EntityState(entity="Account", read_at=second(20))
     assert lift(state, PROGRESS, second(20), entity="Account", whole=True) == state
     for whole in (True, False):

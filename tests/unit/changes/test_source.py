@@ -53,10 +53,7 @@ def batch(epoch: str = "b", batch_number: int = 4, **given: Any) -> ChangeBatch:
 
 
 def test_orders_compare_by_epoch_batch_and_place() -> None:
-    """A new epoch's first event comes after all of the epoch before.
-
-    The place before a batch is between two batches.
-    """
+    """Events are ordered by epoch, then batch number, then ordinal."""
     places = [
         ORIGIN,
         EventOrder(1, 1, 0),
@@ -99,7 +96,7 @@ def test_batches_come_in_sequence(given: ChangeBatch, admission: Admission) -> N
     ],
 )
 def test_holes_and_other_sources_are_refused(given: ChangeBatch, says: str) -> None:
-    """With what to do about it."""
+    """A missing batch, an ended epoch and another source are refused with the remedy."""
     with pytest.raises(PositionConflictError, match=says):
         admit(PROGRESS, given)
 
@@ -123,7 +120,7 @@ def test_a_loss_window_marks_all_entities() -> None:
 
 
 def test_a_loss_window_counts_even_where_events_come_again() -> None:
-    """The bus said that events are gone; that it delivers older ones proves nothing."""
+    """A loss window marks all entities, even if older events are delivered again."""
     given = batch(losses=("expired",), start="earliest")
     opened = opening(PROGRESS, given, admit(PROGRESS, given), (second(50), True))
     assert opened.entry is not None
@@ -138,7 +135,7 @@ def test_a_start_that_overlaps_has_lost_nothing() -> None:
 
 
 def test_a_start_that_does_not_join_is_a_loss_until_proved_otherwise() -> None:
-    """By the first event that comes, in a later batch if need be."""
+    """A batch that does not join counts as a loss unless its first event was seen before."""
     given = batch("c", 1, start="0f")
     opened = opening(PROGRESS, given, admit(PROGRESS, given), (second(150), False))
     assert opened.entry is not None
@@ -155,7 +152,7 @@ def test_a_start_that_does_not_join_is_a_loss_until_proved_otherwise() -> None:
 
 
 def test_suspect_is_what_came_after_a_break_and_is_no_newer_than_before_it() -> None:
-    """Not what came earlier, nor what the reading has caught up with."""
+    """Events after a break are suspect until they catch up with the time before it."""
     broken = Break(order=before_batch(2, 1), high_water=second(100))
     assert is_suspect(broken, EventOrder(2, 1, 0), second(100))
     assert not is_suspect(broken, EventOrder(2, 1, 0), second(101))
@@ -164,7 +161,7 @@ def test_suspect_is_what_came_after_a_break_and_is_no_newer_than_before_it() -> 
 
 
 def test_progress_moves_with_the_batch() -> None:
-    """A new epoch remembers how far the one before went; times never go back."""
+    """Progress keeps how far earlier epochs went, and its times never go back."""
     given = batch("c", 1, start="0f", end="10")
     admission = admit(PROGRESS, given)
     opened = opening(PROGRESS, given, admission, (second(50), True))
@@ -176,7 +173,7 @@ def test_progress_moves_with_the_batch() -> None:
 
 
 def test_after_a_loss_nothing_older_than_the_next_event_is_believed() -> None:
-    """An entity that is not known yet has no resync entry that could say so."""
+    """After a loss, `heard_since` is the time of the next event."""
     given = replace(batch("b", 4, start="latest", end="10"), losses=("the replay id has expired",))
     admission = admit(PROGRESS, given)
     opened = opening(PROGRESS, given, admission, (second(150), False))
@@ -188,7 +185,7 @@ def test_after_a_loss_nothing_older_than_the_next_event_is_believed() -> None:
 
 
 def test_progress_survives_being_written() -> None:
-    """Every part of it; rubbish and other versions are refused."""
+    """Progress is equal after a round trip; other text and other versions are refused."""
     whole = replace(
         PROGRESS,
         last_break=Break(order=before_batch(2, 1), high_water=None),

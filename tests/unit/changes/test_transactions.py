@@ -46,19 +46,13 @@ def orders(ready: Ready) -> tuple[list[int], list[int], list[int]]:
 def test_the_last_transaction_waits_unless_silence_ended_the_batch(
     keys: str, ended_by: str, held_from: int | None
 ) -> None:
-    """From the last change of the key on.
-
-    An event without a key (a blank here) ends no transaction.
-    """
+    """The last transaction is held back, unless silence ended the batch."""
     given = [(order(at), key.strip()) for at, key in enumerate(keys)]
     assert cut(given, ended_by) == (None if held_from is None else order(held_from))
 
 
 def test_what_was_held_comes_first_and_goes_with_its_rest() -> None:
-    """Until another key comes, or a silent batch, which may be empty.
-
-    An empty one that a bound ended changes nothing.
-    """
+    """Held events are released with the rest of their transaction, or by silence."""
     held = [told(1, "a"), told(2, "a")]
     assert orders(sort(held, [told(3, "a"), told(4, "b")], {}, "max_events")) == (
         [1, 2, 3],
@@ -71,21 +65,21 @@ def test_what_was_held_comes_first_and_goes_with_its_rest() -> None:
 
 
 def test_a_seen_event_is_a_repeat_wherever_it_comes_again() -> None:
-    """Not where it was seen at its own place: that is a job run anew."""
+    """A seen event is a repeat, except at the place where it was seen."""
     event = told(5, "a")
     assert orders(sort([], [event], {event.identity: order(2)}, "idle_seconds")) == ([], [], [5])
     assert orders(sort([], [event], {event.identity: order(5)}, "idle_seconds")) == ([5], [], [])
 
 
 def test_an_event_that_comes_twice_in_what_is_at_hand_counts_once() -> None:
-    """Its second delivery is a repeat of one that is held, too."""
+    """A second delivery is a repeat, also of an event that is held back."""
     again = change(4, "UPDATE", transaction_key="a", sequence_number=1)
     first = change(1, "UPDATE", transaction_key="a", sequence_number=1)
     assert orders(sort([first], [again], {}, "max_events")) == ([], [1], [4])
 
 
 def test_a_repeat_of_an_old_transaction_ends_no_new_one() -> None:
-    """The new one waits on."""
+    """A repeat of an old transaction does not release a newer one."""
     old = told(3, "old")
     ready = sort([], [told(1, "a"), told(2, "a"), old], {old.identity: order(0)}, "max_events")
     assert orders(ready) == ([], [1, 2], [3])
@@ -103,16 +97,13 @@ def test_a_repeat_of_an_old_transaction_ends_no_new_one() -> None:
     ],
 )
 def test_identity_is_all_five(other: Any) -> None:
-    """Entity, transaction, number, change type and records.
-
-    Events that differ in one of them are two.
-    """
+    """Identity is entity, transaction, number, change type and records together."""
     one = change(1, "UPDATE", A, transaction_key="t", sequence_number=1)
     assert orders(sort([], [one, other], {}, "idle_seconds")) == ([1, 2], [], [])
 
 
 def test_events_without_a_transaction_are_never_repeats() -> None:
-    """An event that could not be read has no identity."""
+    """An event without a transaction has no identity and is never a repeat."""
     events = [change(at, "", transaction_key="", defect="rubbish") for at in (1, 2)]
     assert orders(sort([], events, {}, "max_events")) == ([1, 2], [], [])
 
@@ -129,7 +120,7 @@ def test_an_overflow_counts_after_all_of_its_transaction() -> None:
 
 
 def test_identities_are_kept_for_twelve_days() -> None:
-    """A moment less would be too little."""
+    """Identities are kept for twelve days, and forgotten a moment later."""
     assert timedelta(days=12) <= SEEN_FOR
     assert not is_forgettable(second(0), second(12 * 86_400))
     assert is_forgettable(second(0), second(12 * 86_400 + 1))

@@ -63,7 +63,7 @@ def test_deliveries_in_a_day_roll() -> None:
 
 
 def test_a_stream_is_waited_for_until_it_has_its_place() -> None:
-    """The wait ends when a stream has its start, so a later event is delivered."""
+    """The wait for a stream ends once the stream has its start on the bus."""
     records = CallLog()
     one = _subscribed(records, "/event/A__e")
     assert not records.wait_open_streams(1, 0)

@@ -108,5 +108,5 @@ def test_faults_by_chance_wait_for_no_client() -> None:
 
 def test_only_publishing_can_be_late() -> None:
     """`late` is refused for a call that does no work."""
-    with pytest.raises(EmulatorError, match="late is for Publish and PublishStream"):
+    with pytest.raises(EmulatorError, match="late works for Publish and PublishStream only"):
         FaultOrders(Knobs()).add("GetTopic", late=True)

@@ -62,8 +62,10 @@ def test_unwanted_words_are_reported_wherever_they_stand(word: str) -> None:
     assert rules(source) == [f"{line}: unwanted word: {word}" for line in (3, 5, 6)]
 
 
-@pytest.mark.parametrize("word", ["What", "Which", "Who", "Where", "When", "How", "Whether"])
-def test_docstrings_that_begin_with_a_question_word_are_reported(word: str) -> None:
+@pytest.mark.parametrize(
+    "word", ["What", "Which", "Who", "Where", "When", "How", "Whether", ":param"]
+)
+def test_docstrings_that_begin_with_a_question_word_or_a_field_are_reported(word: str) -> None:
     """Docstrings of modules, classes, functions and constants are checked alike."""
     doc = f'"""{word} it is."""\n'
     source = f"{doc}one = 1\n{doc}class Two:\n    {doc}    def three(self):\n        {doc}"

@@ -112,7 +112,7 @@ PythonRunner.scala:645)
     ],
 )
 def test_an_expected_failure_is_one_line_with_the_remedy(error: Exception, said: str) -> None:
-    """No traceback stands between the user and what to do."""
+    """An expected failure is one line with the remedy, without a traceback."""
     line = one_line(error)
 
     assert line.startswith(said)
@@ -155,19 +155,19 @@ class CapturedError(Exception):
     ],
 )
 def test_a_commit_that_came_second_is_known_by_its_cause(said: str) -> None:
-    """However deep it lies: then looking again is all it takes."""
+    """A conflict is recognised by its cause at any depth."""
     assert is_conflict(CapturedError(Thrown("org.apache.spark.SparkException", Thrown(said))))
 
 
 def test_another_failure_is_no_conflict() -> None:
-    """A commit whose outcome is unknown is not tried again at once."""
+    """A commit whose outcome is unknown is no conflict."""
     unknown = "org.apache.iceberg.exceptions.CommitStateUnknownException: the catalog is silent"
     assert not is_conflict(CapturedError(Thrown(unknown)))
     assert not is_conflict(OSError("no space left"))
 
 
 def test_a_jar_for_another_spark_is_named_with_the_right_ones() -> None:
-    """The methods it misses say nothing to a user."""
+    """A jar for another Spark version is an error that names the right jars."""
     thrown = Thrown("java.lang.NoSuchMethodError: 'void org.apache.spark.sql.delta.X.y()'")
 
     said = one_line(CapturedError(thrown))

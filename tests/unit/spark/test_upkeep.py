@@ -36,7 +36,7 @@ NOW = datetime(2026, 11, 23, tzinfo=UTC)
 def test_each_partition_needs_as_many_files_as_its_bytes(
     parts: list[tuple[int, int]], files: int
 ) -> None:
-    """At least one, unless it has none."""
+    """Each partition needs as many files as its bytes fill, and an empty one needs none."""
     assert ideal_files((DataFiles(files=n, size=size) for n, size in parts), 100) == files
 
 
@@ -82,7 +82,7 @@ def test_a_tombstone_goes_when_no_late_event_can_need_it() -> None:
 
 
 def test_the_log_says_what_was_done_or_would_be() -> None:
-    """One line for each table."""
+    """The log has one line for each table, of what was done or would be done."""
     many = TableReport(
         table="lake.Order__e",
         files=288,

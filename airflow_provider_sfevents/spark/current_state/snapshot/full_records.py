@@ -30,8 +30,8 @@ class Filling:
     """Mapping from the fields of an entity snapshot to columns of the table.
 
     :param columns: SQL for each column of the table that comes from a field.
-    :param casts: what is cast, as (field, text of it in SQL, the same cast in SQL with null for
-        what does not fit).
+    :param casts: values that are cast: the field, its text in SQL, and the cast in SQL, which is
+        null if a value does not fit.
     :param ignored: fields of the read that fill no column.
     """
 

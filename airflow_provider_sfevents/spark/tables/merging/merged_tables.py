@@ -170,7 +170,10 @@ class MergedTables:
         return self.spark.sql(f"SELECT * FROM {self._dialect.identifier(table)}")  # noqa: S608 - a quoted name
 
     def _again(self, act: Callable[[], T]) -> T:
-        """:raises StagingError: other landings committed first, each time."""
+        """Commit, and retry after a conflict.
+
+        :raises StagingError: other landings committed first, each time.
+        """
         return retry_conflicts(
             act,
             f"Other landings kept committing to the tables below {self.root}; nothing more "

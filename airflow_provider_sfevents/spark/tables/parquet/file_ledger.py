@@ -71,7 +71,7 @@ class FileLedger:
         self.label = f"{root}/{ledger.TABLE}"
 
     def version(self) -> object:
-        """Equal if nothing has changed."""
+        """Text that is equal as long as nothing has changed."""
         return self._names()
 
     def view(self, batch_id: str) -> LedgerView:

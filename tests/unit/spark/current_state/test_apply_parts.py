@@ -1,7 +1,4 @@
-"""The parts of an apply that need no Spark.
-
-Events from rows, intervals of the history, what is asked for.
-"""
+"""The parts of an apply that need no Spark: rows to events, intervals, and options."""
 
 from __future__ import annotations
 
@@ -133,7 +130,7 @@ def test_an_event_type_names_its_entity(event_type: str, entity: str) -> None:
 
 
 def test_a_decoded_row_is_the_event() -> None:
-    """Its place, its header, and the values that are not null."""
+    """A decoded row gives the event's place, its header, and the values that are not null."""
     (found,) = decoded(HEADER, Industry="Mining", Phone=None)
     assert (found.order, found.committed_at) == (EventOrder(2, 7, 4), second(5))
     assert (found.entity, found.change_type, found.record_ids) == ("Account", "UPDATE", (A,))
@@ -154,13 +151,13 @@ def test_a_header_of_another_entity_is_a_defect_of_the_whole_entity() -> None:
 
 
 def test_values_that_the_entitys_table_refuses_are_a_defect_of_the_record() -> None:
-    """The header is whole, so that the record is marked and not its entity."""
+    """Values that the table refuses mark the record in the header, not the entity."""
     (found,) = decoded(HEADER, Translation(refused={"s": "no column"}), Industry="Mining")
     assert (found.defect, found.values, found.record_ids) == ("no column", {}, (A,))
 
 
 def test_a_payload_that_is_damaged_behind_its_header_says_which_record_it_is_of() -> None:
-    """So that no more is marked than has to be."""
+    """A payload with a readable header marks only the records that it names."""
     found = undecodable(payload([A, B]) + b"more")
     assert (found.record_ids, found.change_type) == ((A, B), "UPDATE")
     assert (found.identity, found.defect) != ("", "")
@@ -173,19 +170,19 @@ def test_a_payload_that_is_damaged_behind_its_header_says_which_record_it_is_of(
     ids=["empty", "rubbish", "no-id", "another-entity"],
 )
 def test_a_payload_without_a_header_is_about_the_entity(spoilt: bytes) -> None:
-    """Also where what can be read of it cannot be a header of the entity."""
+    """A payload without a readable and plausible header is about the entity."""
     found = undecodable(spoilt)
     assert (found.entity, found.record_ids, found.transaction_key) == ("Account", (), "")
     assert found.is_about_the_entity
 
 
 def test_a_payload_of_a_schema_that_nobody_has_is_about_the_entity() -> None:
-    """Its header cannot be read either."""
+    """A payload of an unknown schema is about the entity."""
     assert undecodable(payload([A]), "").record_ids == ()
 
 
 def test_what_the_driver_sees_of_an_event_has_its_identity() -> None:
-    """Without its values; all of it only where it is about an entity."""
+    """The driver gets an event's identity; its values only if it is about an entity."""
     told = change(3, "UPDATE", A, Industry="Mining")
     (row,) = event_rows([told]).to_pylist()
     seen = light({**row, "event_text": None})
@@ -198,7 +195,7 @@ def test_what_the_driver_sees_of_an_event_has_its_identity() -> None:
 
 
 def test_an_interval_ends_where_the_next_begins() -> None:
-    """The newest one, by order."""
+    """The newest existing interval, by order, ends where the first new one begins."""
     past = [{**order_parts(order(n)), "valid_from": second(n)} for n in (1, 2)]
     closes, opens = changed_intervals(A, past, [state(5, Industry="Mining")])
     assert [(one["applied_ordinal"], one["valid_to"]) for one in closes] == [(2, second(5))]
@@ -208,7 +205,7 @@ def test_an_interval_ends_where_the_next_begins() -> None:
 
 
 def test_a_job_that_is_run_again_finds_the_same_interval_to_end() -> None:
-    """Its own from before are there already."""
+    """A job that runs again ends the same interval, beside its own from before."""
     past = [{**order_parts(order(n)), "valid_from": second(n)} for n in (2, 5)]
     closes, _ = changed_intervals(A, past, [state(5, Industry="Mining")])
     assert [(one["applied_ordinal"], one["valid_to"]) for one in closes] == [(2, second(5))]
@@ -230,13 +227,13 @@ def _parts(one: Any) -> dict[str, Any]:
 
 
 def test_an_entry_comes_back_from_its_row() -> None:
-    """Nothing of it is lost in the table."""
+    """A resync entry is equal after a round trip through its row."""
     told = entry(3)
     assert entry_of(entry_row(told)) == told
 
 
 def test_a_row_never_goes_back() -> None:
-    """A job that stalls, and goes on after another has written, leaves newer rows as they are."""
+    """A job that stalls leaves rows that a later job has written."""
     said = state_merges.merge(
         "t1",
         "s1",

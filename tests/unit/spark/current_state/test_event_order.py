@@ -44,7 +44,7 @@ def batch(events: Sequence[Change], *, is_own: bool) -> pa.RecordBatch:
 
 @pytest.mark.parametrize("ended_by", ["max_events", "idle_seconds"])
 def test_a_task_answers_as_the_driver_would(ended_by: str) -> None:
-    """The answer of a task is the driver's, in whichever batches the rows come to it."""
+    """A task sorts events as the driver does, in whatever batches the rows come."""
     batches = [batch(ARRIVED[2:], is_own=True), batch(HELD, is_own=False)]
     batches.append(batch(ARRIVED[:2], is_own=True))
 

@@ -31,17 +31,14 @@ def filled(table: Layout, *names: str, **structs: list[str]) -> Filling:
 
 
 def test_text_that_is_empty_is_none() -> None:
-    """Bulk writes the one for the other."""
+    """Empty text is null, because the Bulk API writes null as empty text."""
     found = filled(layout(Industry=TEXT), "Industry")
     assert found.columns == {"Industry": "nullif(cast(`Industry` AS string), '')"}
     assert not found.casts
 
 
 def test_a_compound_is_put_together_of_fields_of_its_own() -> None:
-    """`BillingStreet` as Bulk gives it, `Place__Latitude__s`.
-
-    And of a struct's members, whatever their case, as REST gives it.
-    """
+    """A compound is made of Bulk's fields for its members, or of REST's struct."""
     number = FieldType(kind="double")
     place = FieldType(kind="struct", members=(("Latitude", number),))
     table = layout(BillingAddress=ADDRESS, Place__c=place)
@@ -56,7 +53,7 @@ def test_a_compound_is_put_together_of_fields_of_its_own() -> None:
 
 
 def test_a_name_is_text_where_it_is_no_persons() -> None:
-    """The org gives `Name` of a person, too: as all of it in one."""
+    """A name that may be text stays text if the read has no members of it."""
     found = filled(layout(Name=NAME), "Name", "FirstName", "LastName")
     said = found.columns["Name"]
     assert "IS NOT NULL THEN null ELSE nullif(cast(`Name` AS string), '') END AS `Name`" in said
@@ -68,7 +65,7 @@ KINDS = (FieldType(kind="double"), TEXT)
 
 @pytest.mark.parametrize("now", [0, 1])
 def test_a_field_that_changed_its_kind_fills_the_column_that_its_events_fill(now: int) -> None:
-    """Also where it changed back: the others are null, as they are for its events."""
+    """A field with several columns fills the one that its events fill; the others are null."""
     columns = ("Size__c", "Size__c__string")
     evolution = evolve(Recorded(), {"s": (("Size__c", KINDS[0]),)})
     for kind in (KINDS[1], KINDS[now]):
@@ -101,13 +98,13 @@ def test_a_read_that_could_fill_several_columns_of_a_field_is_refused() -> None:
 
 
 def test_fields_that_no_event_carries_are_named() -> None:
-    """They are left out, and what comes with each record of REST is none."""
+    """Fields of a read without a column are ignored and reported, except REST's own."""
     found = filled(layout(Industry=TEXT), "Industry", "Formula__c", attributes=["type"])
     assert found.ignored == ("formula__c",)
 
 
 def test_a_read_without_a_field_of_the_table_is_refused() -> None:
-    """It would be null from then on; unless the user says that it is."""
+    """A read that lacks a field of the table is refused, unless `lacking` names the field."""
     table = layout(Industry=TEXT, Old__c=LONG, BillingAddress=ADDRESS)
     with pytest.raises(ConfigurationError, match=r"lacks .* Old__c, BillingAddress.*--lacking Old"):
         filled(table, "Industry")

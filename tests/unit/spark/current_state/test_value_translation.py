@@ -80,10 +80,7 @@ def test_a_value_is_the_same_in_either_column(
 
 
 def test_a_field_that_changed_its_kind_goes_by_schema() -> None:
-    """A field has several columns in an older table and one in a younger one.
-
-    Each schema leads its values there.
-    """
+    """Values of a field with several columns go to the column that fits their schema."""
     first: Fields = (HEADER, ("Size__c", INT))
     second: Fields = (HEADER, ("Size__c", TEXT), ("Color__c", TEXT))
     landed = after({"1": first}, {"2": second})

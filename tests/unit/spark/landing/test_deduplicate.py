@@ -48,14 +48,14 @@ WHOLE = header(**MEMBERS)
 
 
 def test_events_are_compared_with_those_of_their_table_around_their_date() -> None:
-    """A day more on either side: a publisher that tries again may do so after midnight."""
+    """Events are compared with one day on either side: a retry may publish after midnight."""
     found = sources(plan("Order__e", {"CreatedDate": "long"}), "Order__e", "/event/Order__e")
 
     assert found == (Source(table="Order__e", natural=False, days=1),)
 
 
 def test_events_without_a_time_are_compared_over_as_long_as_the_bus_keeps_them() -> None:
-    """Their date is that of their receipt, which changes when they are delivered again."""
+    """An event dated by its receipt is compared over all days that the bus keeps events."""
     found = sources(plan("Order__e", {"Number__c": "string"}), "Order__e", "/event/Order__e")
 
     assert found == (Source(table="Order__e", natural=False, days=4),)
@@ -93,7 +93,7 @@ def test_what_does_not_decode_is_compared_with_quarantine_and_with_the_tables() 
 
 
 def test_dates_around_are_partitions_of_the_calendar() -> None:
-    """Over ends of months and years, each once, and none beyond the calendar's own ends."""
+    """Dates around a date cross months and years, each once, within the calendar."""
     assert dates_around(["2026-12-31", "2027-01-01"], 1) == [
         "2026-12-30",
         "2026-12-31",
@@ -105,7 +105,7 @@ def test_dates_around_are_partitions_of_the_calendar() -> None:
 
 
 def test_of_events_of_one_identity_the_first_stays_unless_it_is_known() -> None:
-    """In the order of their ordinals, however they come."""
+    """Of events with one identity the lowest ordinal stays, unless the identity is known."""
     rows = [(3, "a"), (1, "b"), (0, "c"), (2, "a"), (4, "b"), (5, "d")]
 
     assert repetitions(rows, set()) == {3: "a", 4: "b"}
@@ -114,7 +114,7 @@ def test_of_events_of_one_identity_the_first_stays_unless_it_is_known() -> None:
 
 
 def test_an_event_of_two_identities_is_known_by_either() -> None:
-    """And so is what comes after it with the other one."""
+    """An event with two identities is a repetition if either is known."""
     rows = [(0, "id 1"), (0, "change 1"), (1, "id 2"), (1, "change 1"), (2, "id 2"), (3, "id 3")]
 
     assert repetitions(rows, set()).keys() == {1, 2}
@@ -122,10 +122,7 @@ def test_an_event_of_two_identities_is_known_by_either() -> None:
 
 
 def test_of_many_events_only_those_in_doubt_are_looked_at() -> None:
-    """Only events whose identity is known or comes several times are looked at.
-
-    There are nearly always none.
-    """
+    """Only events whose identity is known or occurs several times are selected."""
     rows = pa.table(
         {"identity": ["a", "b", "c", "a"], "batch_ordinal": pa.array([3, 1, 0, 2], pa.int64())}
     )

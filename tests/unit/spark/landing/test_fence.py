@@ -16,7 +16,7 @@ from airflow_provider_sfevents.spark.landing.fence import (
 
 
 def test_names_of_attempts_sort_as_their_manifests_times_do() -> None:
-    """Whatever zone and precision a time is written in."""
+    """Attempts' names sort by their manifests' times, in any zone and precision."""
     times = [
         "2026-11-02T06:30:00+00:00",
         "2026-11-02T06:30:00.000001+00:00",
@@ -29,10 +29,7 @@ def test_names_of_attempts_sort_as_their_manifests_times_do() -> None:
 
 
 def test_an_attempt_knows_older_and_newer_ones() -> None:
-    """Its twins at the same manifest are neither.
-
-    Those without a time, and the word of left-overs, are older.
-    """
+    """Attempts at the same manifest are neither older nor newer; names without a time are older."""
     own, twin = new_attempt("2026-11-02T06:30:00+00:00"), new_attempt("2026-11-02T06:30:00+00:00")
     before, after = new_attempt("2026-11-02T06:29:59+00:00"), new_attempt("2026-11-02T06:31:00Z")
     unnamed = "5f3c1a0de1f04d9c8f3b1c2d4e5f6a7b"

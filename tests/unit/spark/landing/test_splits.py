@@ -57,12 +57,12 @@ def counts(*sizes: tuple[int, int]) -> list[int]:
 def test_files_go_together_until_they_are_worth_a_task(
     sizes: list[tuple[int, int]], expected: list[int]
 ) -> None:
-    """By their events or by their bytes; a batch that took a day to come is one task."""
+    """Files are grouped up to a number of events or bytes, however long they took to come."""
     assert counts(*sizes) == expected
 
 
 def test_a_large_batch_is_not_torn_into_any_number_of_them() -> None:
-    """Spark plans one by one."""
+    """A large batch has a bounded number of splits."""
     found = counts(*[(20_000, 32 * 2**20)] * 10_000)
 
     assert len(found) <= MOST_SPLITS + 1
@@ -70,7 +70,7 @@ def test_a_large_batch_is_not_torn_into_any_number_of_them() -> None:
 
 
 def test_a_split_knows_where_it_begins_and_what_is_in_it() -> None:
-    """By its files."""
+    """A split has the first ordinal and the number of events of its files."""
     first, second = splits_of(parts_of((SPLIT_EVENTS, 9), (3, 9), (4, 9)))
 
     assert (first.index, first.first_ordinal, first.events) == (0, 0, SPLIT_EVENTS)
@@ -84,7 +84,7 @@ def test_a_split_knows_where_it_begins_and_what_is_in_it() -> None:
     )
 )
 def test_no_file_is_left_out_or_moved(sizes: list[tuple[int, int]]) -> None:
-    """Whatever their sizes; and there are never more splits than Spark can plan."""
+    """Splits hold all files in order, whatever their sizes, in a bounded number."""
     parts = parts_of(*sizes)
 
     found = splits_of(parts)

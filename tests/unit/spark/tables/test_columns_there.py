@@ -1,4 +1,4 @@
-"""Columns as Spark has them, in our own words."""
+"""Columns of an event table, derived from Spark's schema."""
 
 from __future__ import annotations
 

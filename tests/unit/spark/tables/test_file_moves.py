@@ -101,7 +101,7 @@ def run(
 
 
 def test_a_name_follows_from_batch_table_date_and_staged_file() -> None:
-    """However Spark calls and numbers what it writes, the landed name is the same."""
+    """A landed file's name does not depend on the names of the files that Spark writes."""
     moves = plan_moves(reversed(WRITTEN), BATCH)
 
     assert moves == tuple(
@@ -110,7 +110,7 @@ def test_a_name_follows_from_batch_table_date_and_staged_file() -> None:
 
 
 def test_two_files_never_get_one_name() -> None:
-    """One would replace the other, and its rows be lost: refused before anything moves."""
+    """Two files that would get one name are refused before anything moves."""
     twice = (*WRITTEN, WRITTEN[0].replace("part-00000", "part-00009"))
 
     with pytest.raises(StagingError, match="into two files"):
@@ -118,16 +118,13 @@ def test_two_files_never_get_one_name() -> None:
 
 
 def test_a_file_that_no_landing_writes_is_refused() -> None:
-    """The plan knows all files, or there is none."""
+    """An unexpected file in the attempt's folder is refused."""
     with pytest.raises(StagingError, match="is not where a landing writes"):
         plan_moves(["Order__e/part-00000.parquet"], BATCH)
 
 
 def test_left_overs_are_this_batchs_files_that_this_landing_does_not_have() -> None:
-    """Other batches, a batch whose id begins alike, and foreign files stay.
-
-    Another table's, another date's and quarantine's go.
-    """
+    """Left-overs are files of this batch alone, in any table and date, quarantine included."""
     stale = [
         "Gone__e/event_date=2026-11-01/e1-7-00000.parquet",
         "Order__e/event_date=2026-10-31/e1-7-00000.parquet",
@@ -188,7 +185,7 @@ def compacted(**more: str) -> Disk:
 
 
 def test_files_of_other_writers_are_replaced_after_the_moves() -> None:
-    """Until then the batch is there at least once; a file of which no row is left goes."""
+    """Other writers' files are replaced after the moves, and removed if no row is left."""
     disk = compacted()
 
     steps = run(disk, "a", replacements=REPLACED)
@@ -202,7 +199,7 @@ def test_files_of_other_writers_are_replaced_after_the_moves() -> None:
 
 @pytest.mark.parametrize("now", ["ours theirs more", ""], ids=["it has more rows", "it is empty"])
 def test_a_file_of_another_writer_that_changed_meanwhile_stays(now: str) -> None:
-    """Rows that came to it would be lost; the batch does not count as landed."""
+    """A changed file of another writer stays, and the batch does not count as landed."""
     disk = compacted(**{f"lake/{COMPACTED}": now})
 
     with pytest.raises(StagingError, match=r"Another program changed lake/Order__e/.*Run the task"):
@@ -231,7 +228,7 @@ def test_twins_in_any_order_of_steps_leave_each_file_once() -> None:
 
 @pytest.mark.parametrize("moved", range(4))
 def test_an_attempt_whose_folder_is_cleared_away_cannot_say_that_it_has_landed(moved: int) -> None:
-    """Neither when some of its files are still to be moved, nor when all of them have been."""
+    """An attempt whose folder is removed before or after its moves cannot record its landing."""
     disk = Disk()
     asked: list[int] = []
 

@@ -10,7 +10,7 @@ from airflow_provider_sfevents.spark.tables.naming import Namespace
 
 
 def test_delta_is_added_to_what_the_user_has_set() -> None:
-    """Other extensions and catalogs stay, and none is there twice."""
+    """Delta is added to the user's extensions and catalogs, once."""
     catalog = "spark.sql.catalog.spark_catalog"
     assert delta.from_the_start({}) == {
         "spark.sql.extensions": delta.EXTENSION,
@@ -26,7 +26,7 @@ def test_delta_is_added_to_what_the_user_has_set() -> None:
 
 
 def test_deltas_log_is_read_in_few_tasks_on_one_machine_only() -> None:
-    """On a cluster Spark's number stays; a catalog of the user's own stays what it is."""
+    """On a cluster Spark's number of tasks stays, and so does a user's own catalog."""
     few = "spark.databricks.delta.snapshotPartitions"
     assert delta.settings("spark_catalog", "local[2]", "")[few] == "2"
     on_cluster = delta.settings("lake", "yarn", "my.Catalog")
@@ -56,7 +56,7 @@ def test_iceberg_by_path_is_a_catalog_at_the_folder_above() -> None:
 
 
 def test_a_table_is_landed_in_at_serializable_isolation_only() -> None:
-    """Iceberg is serializable where nothing is said."""
+    """A table without an isolation setting is serializable; another isolation is refused."""
     iceberg.check_isolation({}, "t")
     iceberg.check_isolation({"write.merge.isolation-level": "SERIALIZABLE"}, "t")
     with pytest.raises(

@@ -79,7 +79,7 @@ def test_the_columns_are_spelt_in_sql() -> None:
 
 
 def test_of_several_rows_of_a_batch_the_last_revision_counts() -> None:
-    """Other batches' rows tell their schemas alone, and a claim is not taken for a landing."""
+    """The row of the highest revision counts, and a claim is no landing."""
     other = replace(ROW, batch_id="e-8")
     claim = replace(ROW, batch_id=ledger.claim_id("e-7"), schemas=())
     rows = through_arrow(ROW, replace(ROW, revision=3), replace(ROW, revision=1), other, claim)
@@ -110,7 +110,7 @@ def keys(plan: SchemaPlan) -> set[ledger.SchemaKey]:
 
 
 def test_a_batch_brings_only_schemas_that_no_other_brought() -> None:
-    """A schema that cannot be had is not among them."""
+    """A batch's row has only schemas that are new and known."""
     first = plan(s="Data:DateOnly")
     more = plan(s="Data:DateOnly", t="Data:DateOnly")
 
@@ -121,14 +121,14 @@ def test_a_batch_brings_only_schemas_that_no_other_brought() -> None:
 
 
 def test_two_texts_of_one_schema_id_are_two_schemas() -> None:
-    """A date that becomes an instant changes no id: both are longs to Avro."""
+    """Two texts with one schema id are two schemas, such as a date that became an instant."""
     (found,) = new_schemas(plan(s="Data:DateTime"), "00D", keys(plan(s="Data:DateOnly")))
 
     assert (found.schema_id, "DateTime" in found.schema_json) == ("s", True)
 
 
 def test_schemas_whose_events_are_quarantined_are_kept_too() -> None:
-    """A schema with two fields that differ in case alone is refused, and kept all the same."""
+    """A refused schema is recorded too, because its events are in quarantine."""
     twins = (
         '{"type": "record", "name": "A__e", "fields": [{"name": "X", "type": "int"}, {"name": '
         '"x", "type": "int"}]}'

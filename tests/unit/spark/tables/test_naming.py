@@ -68,20 +68,20 @@ def test_what_is_neither_is_refused_with_the_remedy(
 def test_formats_and_partitionings_that_are_not_there_are_refused(
     table_format: str, partition_by: str, said: str
 ) -> None:
-    """The message says which there are."""
+    """An unknown format or partitioning is refused with the valid ones."""
     with pytest.raises(ConfigurationError, match=said):
         check_tables("/lake/salesforce", table_format, partition_by)
 
 
 def test_every_partitioning_is_possible_somewhere() -> None:
-    """By the format that has it."""
+    """Each partitioning is accepted for the formats that have it."""
     check_tables("/lake/salesforce", "parquet", "event_date")
     check_tables("salesforce", "delta", "none")
     check_tables("lake.salesforce", "iceberg", "event_month")
 
 
 def test_stores_that_rename_by_copying_are_known() -> None:
-    """There two commits at once may both seem to succeed; Parquet has no commits."""
+    """Object stores do not commit safely, except for Parquet, which has no commits."""
     assert not commits_safely("s3a://lake/salesforce", "delta")
     assert not commits_safely("gs://lake/salesforce", "iceberg")
     assert commits_safely("s3a://lake/salesforce", "parquet")
@@ -90,7 +90,7 @@ def test_stores_that_rename_by_copying_are_known() -> None:
 
 
 def test_a_name_is_told_from_a_folder_by_its_dot() -> None:
-    """A table that is read without its format is looked for by its place."""
+    """A text with a dot and no slash is a name in a catalog."""
     assert [looks_named(name) for name in ("lake.shop", "lake", "./lake.shop")] == [
         True,
         False,

@@ -10,7 +10,7 @@ PLACE = StructType([StructField("city", StringType()), StructField("zip", String
 
 
 def test_a_column_is_cast_to_the_wanted_type_under_the_wanted_name() -> None:
-    """The table's spelling may differ in case."""
+    """A column is found in any case, and cast to the wanted type and name."""
     there = StructField("BATCH_ORDINAL", StringType())
     wanted = StructField("batch_ordinal", LongType())
     assert taken(there, wanted) == "CAST(`BATCH_ORDINAL` AS bigint) AS `batch_ordinal`"

@@ -31,7 +31,7 @@ ORDER = StructType().add("batch_id", StringType()).add("Amount__c", DoubleType()
 
 
 def test_a_merge_touches_only_its_batch_on_its_dates() -> None:
-    """Three cases: what the batch has no more, what it has again, what it has now."""
+    """A MERGE deletes, updates and inserts rows of its batch on its dates only."""
     said = merge("`c`.`t`", "src", ["batch_id", "A__c"], "e-1", {"2026-11-02", "2026-11-01"})
 
     assert said == (
@@ -57,7 +57,7 @@ def test_an_insert_leaves_rows_that_are_there_as_they_are() -> None:
 
 
 def test_a_delete_touches_only_its_batch_on_its_dates() -> None:
-    """A quote in a batch's id stays in the text."""
+    """A DELETE names batch and dates; a quote in the batch id is escaped."""
     assert delete("t", "e'-1", {"2026-11-01"}) == (
         "DELETE FROM t WHERE batch_id = 'e\\'-1' AND event_date IN (DATE'2026-11-01')"
     )
@@ -65,14 +65,14 @@ def test_a_delete_touches_only_its_batch_on_its_dates() -> None:
 
 
 def test_dates_become_a_range_where_they_are_many() -> None:
-    """A list of ten thousand dates is slower than the files it spares; no date is no row."""
+    """Many dates become a range, and no date selects no row."""
     many = {f"{year}-01-01" for year in range(1800, 2026)}
     assert on_dates(many) == "event_date BETWEEN DATE'1800-01-01' AND DATE'2025-01-01'"
     assert on_dates(()) == "false"
 
 
 def test_a_table_is_made_with_its_partitions_and_properties() -> None:
-    """Or without either."""
+    """A CREATE TABLE has partitions and properties only if they are given."""
     schema = StructType().add("event_date", DateType()).add("Header", HEADER)
     assert create("t", "iceberg", schema, "PARTITIONED BY (months(event_date))", {"a": "b"}) == (
         "CREATE TABLE IF NOT EXISTS t (`event_date` date, `Header` struct<`entityName`: "
@@ -85,10 +85,7 @@ def test_a_table_is_made_with_its_partitions_and_properties() -> None:
 
 
 def test_what_a_table_lacks_is_added_in_one_statement() -> None:
-    """Columns, and members of structs wherever they are.
-
-    A table that has them all, or more, gets no statement.
-    """
+    """Missing columns and members at any depth are added by one statement, if there are any."""
     had = StructType([*ORDER.fields]).add("Header", StructType().add("entityName", StringType()))
     had = had.add("Items__c", ArrayType(StructType().add("a", IntegerType())))
     wanted = StructType([*ORDER.fields]).add("Header", HEADER).add("Size__c", LongType())
@@ -104,7 +101,7 @@ def test_what_a_table_lacks_is_added_in_one_statement() -> None:
 
 
 def test_names_are_one_whatever_their_case() -> None:
-    """A metastore may have made them small letters."""
+    """A column is not added if the table has it in another case."""
     small = StructType().add("batch_id", StringType()).add("amount__c", DoubleType())
     assert add_columns("t", small, ORDER) == ""
 

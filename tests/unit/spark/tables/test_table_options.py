@@ -42,7 +42,7 @@ from airflow_provider_sfevents.spark.tables.table_options import (
         ("delta", {"properties": {"delta.feature.v2Checkpoint": "supported"}}, "reader version"),
         ("iceberg", {"properties": {"format-version": "3"}}, "'format-version'.*of version 2"),
         ("iceberg", {"properties": {"write.merge.isolation-level": "snapshot"}}, "same time"),
-        ("delta", {"properties": {"delta.logRetentionDuration": 60}}, "no dict of texts"),
+        ("delta", {"properties": {"delta.logRetentionDuration": 60}}, "not a dict of texts"),
     ],
 )
 def test_an_option_that_cannot_work_is_refused(
@@ -69,10 +69,7 @@ def test_an_option_that_the_format_has_is_taken(table_format: str, given: dict[s
 
 
 def test_the_layout_of_a_table_is_one_clause() -> None:
-    """An unpartitioned Delta table is clustered unless its author says otherwise.
-
-    Iceberg's buckets stand beside its partitions.
-    """
+    """An unpartitioned Delta table is clustered by default, and Iceberg has buckets."""
     assert layout_sql("delta", "event_date", None) == "PARTITIONED BY (event_date)"
     assert layout_sql("delta", "", None) == "CLUSTER BY (event_date, batch_number)"
     assert layout_sql("delta", "", ("event_id",)) == "CLUSTER BY (event_id)"
@@ -87,7 +84,7 @@ def test_the_layout_of_a_table_is_one_clause() -> None:
 
 
 def test_current_state_rewrites_files_or_writes_vectors() -> None:
-    """By properties of each format."""
+    """`row_changes` sets the properties of each format."""
     assert state_options("delta", "rewrite").properties == {"delta.enableDeletionVectors": "false"}
     assert state_options("delta", "vectors").properties == {"delta.enableDeletionVectors": "true"}
     assert set(state_options("iceberg", "rewrite").properties.values()) == {"copy-on-write"}

@@ -84,7 +84,7 @@ def test_few_files_stay_as_they_are() -> None:
 
 
 def test_files_are_folded_by_one_landing_and_removed_by_a_later_one() -> None:
-    """Between the two each row is there in both files; afterwards it is there once."""
+    """Between a fold and the removal each row is in both files, and afterwards in one."""
     folder = landed(range(4))
 
     folder.fold()
@@ -97,7 +97,7 @@ def test_files_are_folded_by_one_landing_and_removed_by_a_later_one() -> None:
 
 
 def test_the_next_fold_holds_the_rows_of_the_one_before() -> None:
-    """The earlier folded file goes with the files that the next one replaces."""
+    """A fold takes in the rows of the earlier folded file, which is then removed."""
     folder = landed(range(4))
     for number in range(4, 12):
         folder.fold()
@@ -123,10 +123,7 @@ def test_a_full_file_stays_and_the_next_one_begins_anew() -> None:
 
 
 def test_a_batch_that_lands_again_after_it_was_folded_keeps_its_later_row() -> None:
-    """Its file is not removed while the folded file has an earlier revision.
-
-    The next fold takes the later one.
-    """
+    """A file stays while the folded file has an earlier revision; the next fold takes it."""
     folder = landed(range(4))
     folder.fold()
     del folder.files["e-2-r1.parquet"]

@@ -36,24 +36,24 @@ BEFORE = (f"{DAY}/{OWN}", f"{DAY}/{SECOND}", f"{NEXT}/{OWN}")
 def test_a_folder_is_scanned_only_if_another_writer_has_been_there(
     day: list[str], doubted: list[str]
 ) -> None:
-    """Its other folders are not; files of other batches are no reason."""
+    """Only the folder with another writer's file is scanned; other batches' files do not count."""
     standing = {DAY: day, NEXT: [OWN, *OTHERS]}
     assert folders_in_doubt(standing, BEFORE, ()) == doubted
 
 
 def test_a_file_of_the_batch_that_is_not_as_it_landed_is_a_reason() -> None:
-    """Another writer may have put other batches' rows into it, under the same name."""
+    """A file with the batch's name that has changed causes a scan of its folder."""
     standing = {DAY: [OWN, SECOND], NEXT: [OWN]}
     assert folders_in_doubt(standing, BEFORE, [f"{NEXT}/{OWN}"]) == [NEXT]
 
 
 def test_after_an_attempt_that_died_every_folder_is_scanned() -> None:
-    """Its files may have been there for a while, and none says which they were."""
+    """After an attempt that died every folder is scanned, because its files are unknown."""
     standing = {DAY: [OWN], NEXT: OTHERS, "Order__e/event_date=2026-11-03": []}
     assert folders_in_doubt(standing, None, ()) == [DAY, NEXT]
 
 
 def test_a_folder_that_the_batch_did_not_land_in_before_is_scanned_for_foreign_files_only() -> None:
-    """Landed again with another schema, a batch may go from quarantine to a table."""
+    """A folder new to the batch is scanned only if it has another writer's file."""
     standing = {DAY: [OWN, SECOND], NEXT: [OWN], "Alert__e/event_date=2026-11-01": OTHERS}
     assert folders_in_doubt(standing, BEFORE, ()) == []
