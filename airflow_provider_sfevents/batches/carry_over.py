@@ -45,7 +45,7 @@ async def carry_over(
         kept = False
     if kept:
         log.info(
-            "%s came beyond the batch; batch %s begins with what came.",
+            "%s beyond the batch kept as the start of batch %s.",
             counted(events, "event"),
             folder.batch_id,
         )

@@ -104,7 +104,7 @@ def _show_one(args: Namespace) -> dict[str, float | None]:
 @providers_configuration_loaded
 @command
 def set_(args: Namespace) -> None:
-    """Begin a new epoch at another start."""
+    """Begin a new epoch at a given replay point."""
     start = ReplayPoint.given(args.start).to_text()
     reached = reach(args, mend=True, may_log_in=True)
     is_first = not (reached.position or reached.last_begun() or reached.record)

@@ -40,7 +40,7 @@ def test_a_keepalives_replay_id_is_a_start(org: OrgUnderTest) -> None:
 
 @pytest.mark.full
 def test_keepalives_hold_a_stream_open(org: OrgUnderTest) -> None:
-    """A stream with outstanding events outlives the 60 s. Source: Subscribe RPC page."""
+    """A stream with outstanding events outlives 60 s of silence. Source: Subscribe RPC page."""
     org.wait_long(3 * org.times.keepalive)
     with org.after(org.base(), 1) as stream:
         for _ in range(3):

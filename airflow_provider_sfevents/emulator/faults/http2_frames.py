@@ -119,7 +119,7 @@ def splits_headers(frame: bytes) -> bool:
 
 
 def take_order(frame: bytes) -> tuple[bytes, str, int]:
-    """Frame without its order, the kind of cut (usually empty), and the stream."""
+    """Split off a frame's order: the frame, the kind of cut (empty: no order), the stream."""
     how = _ORDERS.get(frame[-_ORDER_BYTES:], "") if frame[3] == _DATA else ""
     if not how:
         return frame, "", 0

@@ -33,8 +33,7 @@ def run_namespace(*parts: object) -> uuid.UUID:
 def derived_ids(namespace: uuid.UUID) -> Identify:
     """Ids that follow only from the number and the content of a record.
 
-    The same record at the same number gets the same id in every try; other content makes another
-    event of it.
+    The same record at the same number gets the same id in every try; other content gets another id.
     """
     return lambda number, values: str(uuid.uuid5(namespace, f"{number}:{sorted(values.items())!r}"))
 

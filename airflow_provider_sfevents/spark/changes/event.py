@@ -118,7 +118,7 @@ class Change:
         return self.committed_at + CLOCK_GRAIN <= moment
 
     def of(self, record_id: str) -> Self:
-        """Narrow the event to one record, for which it is kept.
+        """Return the event as it is kept for one record: without its other record ids.
 
         An update of a whole prefix stays unchanged, because it has no effect on records that are
         missing.

@@ -53,7 +53,10 @@ def namespace_of(root: str) -> tuple[naming.Namespace, Mapping[str, str]]:
 
 
 def require_catalog(spark: SparkSession, catalog: str) -> None:
-    """:raises ConfigurationError: Spark knows no such catalog."""
+    """Make sure that the catalog is configured, before anything is written.
+
+    :raises ConfigurationError: it is not; the message says what to add.
+    """
     if not spark.conf.get(f"{CATALOGS}{catalog}", ""):
         raise ConfigurationError(
             f"Spark knows no catalog {catalog!r}; nothing was written. Configure it: "

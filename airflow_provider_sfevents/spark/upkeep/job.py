@@ -51,7 +51,7 @@ def maintain(
 
     :param stores: as of `Files`.
     :returns: `plan.summary`.
-    :raises ConfigurationError: no table is there, or the format cannot be had.
+    :raises ConfigurationError: no table is there, or the format is not available.
     """
     files = Files(spark, stores)
     reports: list[TableReport] = []

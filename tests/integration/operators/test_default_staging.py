@@ -47,7 +47,7 @@ def test_a_task_that_may_run_elsewhere_needs_a_staging_area(
 
 
 def test_a_publisher_that_may_run_elsewhere_needs_one_too(task: Task, bus: Emulator) -> None:
-    """A publisher is refused, too: without its ledger a retry would publish all again."""
+    """A publisher is refused without a shared staging area: its retry would publish all again."""
     task.monkeypatch.setenv("AIRFLOW__CORE__EXECUTOR", "not.installed.Executor")
     before = len(bus.events(ORDERS))
     _, run = task.prepare_alone(
@@ -60,7 +60,7 @@ def test_a_publisher_that_may_run_elsewhere_needs_one_too(task: Task, bus: Emula
 
 @pytest.mark.parametrize("shared", [True, False], ids=["said to be shared", "given"])
 def test_a_staging_area_that_all_machines_see_is_not_refused(task: Task, *, shared: bool) -> None:
-    """With the setting, or a staging area of its own, the task fetches."""
+    """A task fetches if the default folder is said to be shared, or if `staging` is given."""
     task.monkeypatch.setenv("AIRFLOW__CORE__EXECUTOR", "not.installed.Executor")
     if shared:
         task.monkeypatch.setenv("AIRFLOW__SFEVENTS__STAGING_SHARED", "True")

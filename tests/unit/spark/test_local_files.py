@@ -54,7 +54,7 @@ def test_a_move_replaces_a_file_and_fails_without_its_source(tmp_path: Path) -> 
 
 
 def test_only_an_empty_folder_is_removed_if_empty(tmp_path: Path) -> None:
-    """A file that is in the folder stays, and `remove` takes both."""
+    """`remove_if_empty` leaves a folder with a file; `remove` removes the folder and its files."""
     FILES.write_in_place(f"{tmp_path}/a/b", "")
     FILES.remove_if_empty(f"{tmp_path}/a")
     assert FILES.exists(f"{tmp_path}/a/b")
@@ -67,7 +67,7 @@ def test_only_an_empty_folder_is_removed_if_empty(tmp_path: Path) -> None:
 
 
 def test_a_file_in_the_place_of_a_folder_is_named(tmp_path: Path) -> None:
-    """The message is one line with the path."""
+    """If a file is in the place of a folder, the error is one line with its path."""
     FILES.write_in_place(f"{tmp_path}/a", "in the way")
     for act in (FILES.make_folder, FILES.names):
         with pytest.raises(StagingError, match=f"{tmp_path}/a.* is not a directory. The batch"):

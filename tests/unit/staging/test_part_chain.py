@@ -27,7 +27,7 @@ def test_files_follow_each_other() -> None:
 
 
 def test_a_file_from_another_place_is_left_out() -> None:
-    """A file that cannot be reached from the start is left out."""
+    """A file is left out if no chain of files from the batch's start leads to it."""
     assert chain("0f", [part("earliest", "0a", 0, 3), part("0a", "0b", 3, 2)]) == ()
 
 

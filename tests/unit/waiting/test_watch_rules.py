@@ -188,7 +188,7 @@ def test_what_passes_is_always_worth_a_try() -> None:
 
 
 def test_back_off() -> None:
-    """Pauses double up to five minutes, half of them random; a person's error: one minute."""
+    """Pauses double up to 300 s, half of it random; if a person must act, each lasts 60 s."""
     passing = watch_rules.next_trouble(None, TransportError("no route"), NOW)
     pauses = [
         watch_rules.trouble_pause(replace(passing, tries=tries), 1) for tries in (1, 2, 3, 99)

@@ -115,8 +115,8 @@ def apply(
 
     :param before: current record; None for a creation.
     :param at: commit time, in milliseconds since the epoch.
-    :raises RecordRefusedError: the record does not exist, is deleted or not, or lacks required
-        fields.
+    :raises RecordRefusedError: the record does not exist, is deleted (for an undelete: is not), or
+        lacks required fields.
     """
     fields: Mapping[str, Any] = {}
     diffs: tuple[str, ...] = ()
