@@ -24,6 +24,7 @@ from airflow_provider_sfevents.emulator.org.sample_org import ORDERS
 from airflow_provider_sfevents.exceptions import SfEventsError
 from scripts.local_airflow import AIRFLOW, ROOT, LocalAirflow
 from scripts.local_salesforce import LocalSalesforce, free_port
+from scripts.local_spark_connect import LocalSparkConnect
 from scripts.processes import CannotRunError, deferred_signals, end, start, stop_on_signals
 from scripts.screen import Screen
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 COMPONENTS = ("api-server", "scheduler", "dag-processor", "triggerer")
+SPARK_CONNECT, SERVER_SLOTS = "spark_connect_default", "server_slots"
 READY_SECONDS = 120
 STOP_SECONDS = 20
 FIRST, THEN, EVERY_SECONDS = 50, 3, 10
@@ -96,7 +98,8 @@ def _run(port: int, every: int) -> None:
                     "spark_default": {"conn_type": "spark", "host": "local[2]"},
                 }
             )
-        _fetch_jars(screen, airflow)
+        if _fetch_jars(screen, airflow):
+            _start_spark(screen, airflow, stack)
         processes = stack.enter_context(_components(airflow))
         with screen.step("Airflow"):
             _wait_ready(processes, airflow, port)
@@ -109,15 +112,36 @@ def _run(port: int, every: int) -> None:
                 salesforce.go_on(THEN)
 
 
-def _fetch_jars(screen: Screen, airflow: LocalAirflow) -> None:
-    """Have Delta's jars before a DAG needs them; the other DAGs work without."""
+def _fetch_jars(screen: Screen, airflow: LocalAirflow) -> bool:
+    """Have Delta's jars before a DAG needs them; returns whether they are there."""
     try:
-        with screen.step("Delta's jars, for salesforce_records (87 MB, once)"):
+        with screen.step("Delta's jars, for tables of format Delta (87 MB, once)"):
             airflow.fetch_lake_jars()
     except CannotRunError as error:
         screen.say(
-            f"      {error}\n      Until then salesforce_records fails; all other DAGs work."
+            f"      {error}\n      Until then salesforce_records fails, and all other DAGs run "
+            "spark-submit."
         )
+        return False
+    return True
+
+
+def _start_spark(screen: Screen, airflow: LocalAirflow, stack: contextlib.ExitStack) -> None:
+    """Start a Spark Connect server, which the event-driven DAG then uses."""
+    with screen.step("a Spark Connect server"):
+        server = stack.enter_context(
+            LocalSparkConnect.running(
+                airflow.place / "logs",
+                airflow.environment,
+                jars=airflow.environment["SFEVENTS_LAKE_JARS"].split(","),
+            )
+        )
+        airflow.connect({SPARK_CONNECT: server.connection()})
+        airflow.command(
+            *("pools", "set", SERVER_SLOTS, "2", "tasks at once on the Spark Connect server"),
+            log="airflow-pools",
+        )
+    airflow.environment["SFEVENTS_SPARK_CONNECT"] = SPARK_CONNECT
 
 
 def _what_is_where(airflow: LocalAirflow, salesforce: LocalSalesforce, url: str, every: int) -> str:
