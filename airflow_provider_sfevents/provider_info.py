@@ -96,6 +96,16 @@ _CONFIG: dict[str, Any] = {
                 "example": "spark",
                 "default": "",
             },
+            "spark_connect_check_seconds": {
+                "description": (
+                    "Seconds for all checks of a Spark Connect server, before a task fetches "
+                    "events. A server that has just started may need longer than one at work."
+                ),
+                "version_added": "0.1.0",
+                "type": "float",
+                "example": "30",
+                "default": "10",
+            },
         },
     }
 }

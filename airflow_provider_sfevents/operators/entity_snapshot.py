@@ -11,11 +11,11 @@ from typing_extensions import override
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.hooks.run_context import describe_run, is_template
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
-from airflow_provider_sfevents.hooks.staging_access import open_staging, put_job, writing_state
+from airflow_provider_sfevents.hooks.staging_access import open_staging, writing_state
 from airflow_provider_sfevents.hooks.task_thread import run_async
 from airflow_provider_sfevents.operators import spark_submission
-from airflow_provider_sfevents.operators.job_options import options_of, sample_of
-from airflow_provider_sfevents.operators.staging_probe import ensure_spark_can_open
+from airflow_provider_sfevents.operators.job_options import SparkWork, options_of, sample_of
+from airflow_provider_sfevents.operators.spark_jobs import open_spark
 from airflow_provider_sfevents.pubsub.rest.entity_snapshot import (
     SnapshotRequest,
     check_entity,
@@ -80,7 +80,7 @@ class SfEventsEntitySnapshotOperator(spark_submission.SubmitsToSpark, SparkSubmi
         read access to the object's records.
     :param staging: as for `SfEventsToSparkOperator`. (templated)
     :param staging_shared: as for `SfEventsToSparkOperator`.
-    :param spark_conn_id: connection of type `spark`; it has to exist.
+    :param spark_conn_id: connection of type `spark` or `spark_connect`; it has to exist.
     :raises ConfigurationError: an argument is wrong; raised when the DAG is parsed.
     """
 
@@ -145,23 +145,24 @@ class SfEventsEntitySnapshotOperator(spark_submission.SubmitsToSpark, SparkSubmi
         return self.run_stoppable(context, lambda stopping: self._run(context, stopping))
 
     def _run(self, context: Context, stopping: Stopping) -> dict[str, Any]:
-        submission = spark_submission.plan(self, self.staging, shared=self.staging_shared)
-        ensure_spark_can_open(self, submission, self.staging, context, stopping)
         request = SnapshotRequest(
             entity=self.entity, ids=_ids(self.record_ids), read_by=self.read_by
         )
-        root = open_staging(self.staging, self.executor).root
-        job = put_job(submission.job_root(self.staging), "entity_snapshot")
-        with writing_state(self.staging, self.current_state, describe_run(context)):
+        with (
+            open_spark(self, context, stopping, tables=(self.current_state,)) as spark,
+            writing_state(self.staging, self.current_state, describe_run(context)),
+        ):
+            root = open_staging(self.staging, self.executor).root
             hook = SfEventsHook(self.conn_id)
             folder, read = run_async(lambda _: hook.read_records(request, root), stopping, 0.0)
-            spark_submission.forget_other_jobs(
-                context, self.external_id_key, read.read_id, again=False
+            spark.run(
+                SparkWork(
+                    job="entity_snapshot",
+                    arguments=self._arguments(folder, read),
+                    events=read.records or 1,
+                    key=read.read_id,
+                )
             )
-            spark_submission.aim(
-                self, submission, job, self._arguments(folder, read), read.records or 1
-            )
-            self.submit_to_spark(context, submission, stopping)
         applied = folder.read_report()
         folder.remove_up_to_this()
         told = {**asdict(read), "fields": list(read.fields), "unseen": list(read.unseen)}

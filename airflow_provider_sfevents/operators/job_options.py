@@ -1,11 +1,11 @@
-"""Options of Spark jobs from the arguments of a task; checked when the DAG is parsed.
+"""Spark jobs of a task, and their options from its arguments; checked when the DAG is parsed.
 
 A template is checked by the job, after rendering.
 """
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
@@ -16,10 +16,31 @@ from airflow_provider_sfevents.spark.options import changed
 from airflow_provider_sfevents.spark.tables.table_options import cluster_by_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from airflow_provider_sfevents.spark.options import AnyOptions
 
 CHANGE_EVENTS = "/data/"
 """Prefix of the topics whose events are changes of records."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkWork:
+    """A job to run.
+
+    :param job: name of the module in `spark/`: `land`, `apply`, `entity_snapshot`, `maintain`.
+    :param arguments: of the job's command line.
+    :param events: number of events; None for a user's own job.
+    :param key: what the job works on. A Spark job that is kept for resuming (cluster modes) is
+        continued only if it has the same key.
+    :param again: the batch has landed before, by another job.
+    """
+
+    job: str
+    arguments: Sequence[str]
+    events: int | None
+    key: str
+    again: bool = False
 
 
 def options_of(kind: type[AnyOptions], task: Any, **given: Any) -> AnyOptions:

@@ -11,10 +11,10 @@ from typing_extensions import override
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, StagingError
 from airflow_provider_sfevents.hooks.run_context import is_template
-from airflow_provider_sfevents.hooks.staging_access import open_staging, put_job
+from airflow_provider_sfevents.hooks.staging_access import open_staging
 from airflow_provider_sfevents.operators import spark_submission
-from airflow_provider_sfevents.operators.job_options import options_of, sample_of
-from airflow_provider_sfevents.operators.staging_probe import ensure_spark_can_open
+from airflow_provider_sfevents.operators.job_options import SparkWork, options_of, sample_of
+from airflow_provider_sfevents.operators.spark_jobs import open_spark
 from airflow_provider_sfevents.spark.options import arguments_of
 from airflow_provider_sfevents.spark.upkeep.plan import UpkeepOptions
 from airflow_provider_sfevents.staging import layout
@@ -56,7 +56,7 @@ class SfEventsMaintainOperator(spark_submission.SubmitsToSpark, SparkSubmitOpera
     :param dry_run: report, and change nothing. (templated)
     :param staging: as for `SfEventsToSparkOperator`; for the job and its report. (templated)
     :param staging_shared: as for `SfEventsToSparkOperator`.
-    :param spark_conn_id: connection of type `spark`; it has to exist.
+    :param spark_conn_id: connection of type `spark` or `spark_connect`; it has to exist.
     """
 
     template_fields: Sequence[str] = (
@@ -103,18 +103,16 @@ class SfEventsMaintainOperator(spark_submission.SubmitsToSpark, SparkSubmitOpera
         return self.run_stoppable(context, lambda stopping: self._run(context, stopping))
 
     def _run(self, context: Context, stopping: Stopping) -> dict[str, Any]:
-        submission = spark_submission.plan(self, self.staging, shared=self.staging_shared)
-        ensure_spark_can_open(self, submission, self.staging, context, stopping)
-        root = open_staging(self.staging, self.executor).root
-        job = put_job(submission.job_root(self.staging), "maintain")
-        report = root / layout.UPKEEP / f"{uuid4().hex}.json"
-        spark_submission.forget_other_jobs(context, self.external_id_key, report.name, again=False)
-        spark_submission.aim(self, submission, job, self._arguments(spark_url(report)), 0)
-        try:
-            self.submit_to_spark(context, submission, stopping)
-            told = durable_files.read(report)
-        finally:
-            durable_files.remove(report)
+        tables = (self.table, self.current_state)
+        with open_spark(self, context, stopping, tables=tables) as spark:
+            root = open_staging(self.staging, self.executor).root
+            report = root / layout.UPKEEP / f"{uuid4().hex}.json"
+            arguments = self._arguments(spark_url(report))
+            try:
+                spark.run(SparkWork(job="maintain", arguments=arguments, events=0, key=report.name))
+                told = durable_files.read(report)
+            finally:
+                durable_files.remove(report)
         if told is None:
             raise StagingError(
                 f"The Spark job ended without a report at {report}. Run the task again; it "

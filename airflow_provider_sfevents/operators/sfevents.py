@@ -39,11 +39,12 @@ from airflow_provider_sfevents.operators.batch_commit import (
 )
 from airflow_provider_sfevents.operators.fetching import FetchesBatch
 from airflow_provider_sfevents.operators.job_options import (
+    SparkWork,
     apply_options,
     check_landing_task,
     landing_options,
 )
-from airflow_provider_sfevents.operators.staging_probe import ensure_spark_can_open
+from airflow_provider_sfevents.operators.spark_jobs import open_spark
 from airflow_provider_sfevents.positions.store_choice import open_store
 from airflow_provider_sfevents.spark.options import arguments_of
 from airflow_provider_sfevents.staging.storage.staging_location import spark_url
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airflow_provider_sfevents.hooks.task_thread import Stopping
+    from airflow_provider_sfevents.operators.spark_jobs import SparkJobs
     from airflow_provider_sfevents.staging.batch_folder import BatchFolder
     from airflow_provider_sfevents.staging.manifest import Manifest
 
@@ -105,7 +107,8 @@ class SfEventsToSparkOperator(spark_submission.SubmitsToSpark, FetchesBatch, Spa
     :param row_changes: of new current-state tables: `rewrite` the file of a changed row, or
         `vectors` (deletion vectors, merge-on-read), which fewer programs read
         (docs/how-to/read-tables.md).
-    :param spark_conn_id: connection of type `spark`; it has to exist.
+    :param spark_conn_id: connection of type `spark` (one `spark-submit` for each batch), or
+        `spark_connect` (a running server: rows within seconds); it has to exist.
     """
 
     template_fields: Sequence[str] = (
@@ -173,15 +176,17 @@ class SfEventsToSparkOperator(spark_submission.SubmitsToSpark, FetchesBatch, Spa
         return self.run_stoppable(context, lambda stopping: self._run(context, stopping))
 
     def _run(self, context: Context, stopping: Stopping) -> dict[str, Any]:
-        submission = spark_submission.plan(self, self.staging, shared=self.staging_shared)
-        ensure_spark_can_open(self, submission, self.staging, context, stopping)
-        with self.staged_batch(context, stopping) as staged:
+        tables = (self.table, self.current_state)
+        with (
+            open_spark(self, context, stopping, tables=tables, seconds=self.max_seconds) as spark,
+            self.staged_batch(context, stopping) as staged,
+        ):
             if isinstance(staged, Empty):
                 if staged.open_transaction and self.current_state:
-                    self._flush(staged.open_transaction, submission, context, stopping)
+                    self._flush(staged.open_transaction, spark, context)
                 return self.nothing_came(staged)
             if not staged.landed:
-                self._land(staged, submission, context, stopping)
+                self._land(staged, spark, context)
                 self.stages.reached("landed")
             done = commit(
                 staged,
@@ -197,57 +202,51 @@ class SfEventsToSparkOperator(spark_submission.SubmitsToSpark, FetchesBatch, Spa
         tell_error(staged)
         return done
 
-    def _land(
-        self,
-        staged: Staged,
-        submission: spark_submission.Submission,
-        context: Context,
-        stopping: Stopping,
-    ) -> None:
-        """Start Spark on the batch; safe while the Spark job of an earlier try still runs."""
+    def _land(self, staged: Staged, spark: SparkJobs, context: Context) -> None:
+        """Run Spark on the batch; safe while the Spark job of an earlier try still runs."""
         check_before_landing(staged)
-        spark_submission.forget_other_jobs(
-            context, self.external_id_key, staged.manifest.batch_id, again=staged.rerun
+        manifest, url = staged.manifest, staged.folder.manifest_url
+        self._run_job(
+            manifest,
+            self._spark_work(manifest, url, manifest.batch_id, again=staged.rerun),
+            spark,
+            context,
         )
-        self._submit(staged.manifest, staged.folder.manifest_url, submission, context, stopping)
 
-    def _flush(
-        self,
-        open_transaction: OpenTransaction,
-        submission: spark_submission.Submission,
-        context: Context,
-        stopping: Stopping,
-    ) -> None:
-        """Start Spark to apply the open transaction of the batch before.
+    def _flush(self, open_transaction: OpenTransaction, spark: SparkJobs, context: Context) -> None:
+        """Run Spark to apply the open transaction of the batch before.
 
         A run without events proves that the transaction is complete.
         """
         manifest, folder = open_transaction.manifest, open_transaction.folder
         self.log.info("No newer events: applying the open transaction of %s.", manifest.batch_id)
-        flushed = f"{manifest.batch_id}, flushed"
-        spark_submission.forget_other_jobs(context, self.external_id_key, flushed, again=False)
-        self._submit(manifest, folder.manifest_url, submission, context, stopping, flush=True)
+        key = f"{manifest.batch_id}, flushed"
+        work = self._spark_work(manifest, folder.manifest_url, key, flush=True)
+        self._run_job(manifest, work, spark, context)
         require_flushed(manifest, folder.read_receipt(), folder.url)
 
-    def _submit(
-        self,
-        manifest: Manifest,
-        url: str,
-        submission: spark_submission.Submission,
-        context: Context,
-        stopping: Stopping,
-        *,
-        flush: bool = False,
+    def _run_job(
+        self, manifest: Manifest, work: SparkWork, spark: SparkJobs, context: Context
     ) -> None:
-        root = submission.job_root(self.staging)
-        job = put_job(root, "apply" if self.current_state else "land")
-        users = bool(self.application)
-        arguments = ["--manifest", spark_url(url)] if users else self._arguments(url, flush=flush)
-        spark_submission.aim(self, submission, job, arguments, None if users else manifest.events)
         with self._alone(context):
             steps.reached(steps.SPARK_NEXT, manifest.batch_id)
-            self.submit_to_spark(context, submission, stopping)
+            spark.run(work)
             steps.reached(steps.SPARK_ENDED, manifest.batch_id)
+
+    def _spark_work(
+        self, manifest: Manifest, url: str, key: str, *, again: bool = False, flush: bool = False
+    ) -> SparkWork:
+        """Return the job for a batch: this package's, or the user's with the manifest's URL."""
+        users = bool(self.application)
+        return SparkWork(
+            job="apply" if self.current_state else "land",
+            arguments=["--manifest", spark_url(url)]
+            if users
+            else self._arguments(url, flush=flush),
+            events=None if users else manifest.events,
+            key=key,
+            again=again,
+        )
 
     def _arguments(self, url: str, *, flush: bool) -> list[str]:
         """Return the arguments of `spark/land.py` or `spark/apply.py`."""

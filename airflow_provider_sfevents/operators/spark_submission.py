@@ -16,7 +16,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException
 from typing_extensions import override
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, StoppedError
-from airflow_provider_sfevents.hooks.staging_access import staging_root
+from airflow_provider_sfevents.hooks.staging_access import put_job, staging_root
 from airflow_provider_sfevents.hooks.stoppable import StoppableTask
 from airflow_provider_sfevents.staging.storage.durable_files import is_local
 from airflow_provider_sfevents.staging.storage.staging_location import ensure_spark_can_read
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from airflow_provider_sfevents.hooks.staging_access import Job
     from airflow_provider_sfevents.hooks.task_thread import Stopping
+    from airflow_provider_sfevents.operators.job_options import SparkWork
+    from airflow_provider_sfevents.submit.connect_session import ConnectSession
 
 log = logging.getLogger(__name__)
 
@@ -115,6 +117,7 @@ class SubmitsToSpark(StoppableTask):
 
     _in_spark = False
     _hook: Any = None
+    _connect_session: ConnectSession | None = None
 
     def submit_to_spark(self, context: Context, submission: Submission, stopping: Stopping) -> None:
         """Run Spark on the batch; raises as `run_spark`."""
@@ -146,7 +149,9 @@ class SubmitsToSpark(StoppableTask):
 
     @override
     def _end_process(self) -> bool:
-        """End Spark as Airflow's operator does, after it has been started."""
+        """End Spark: the session's statements, or the process as Airflow's operator does."""
+        if self._connect_session is not None:
+            self._connect_session.interrupt()
         if not self._in_spark:
             return True
         hook = self._hook  # as `SparkSubmitOperator.on_kill` reads it
@@ -156,17 +161,41 @@ class SubmitsToSpark(StoppableTask):
         return True
 
 
-def require_connection(conn_id: str) -> None:
-    """Check that a Spark connection exists; without it SparkSubmitHook would use YARN.
+class SubmittedJobs:
+    """Spark jobs of a task, each by `spark-submit`.
+
+    :param task: a `SubmitsToSpark` with `staging`.
+    """
+
+    def __init__(
+        self, task: Any, submission: Submission, context: Context, stopping: Stopping
+    ) -> None:
+        self._task = task
+        self._submission = submission
+        self._context = context
+        self._stopping = stopping
+
+    def run(self, work: SparkWork) -> None:
+        """Run a job as `SparkSubmitOperator` does; as `SparkJobs.run`."""
+        task = self._task
+        forget_other_jobs(self._context, task.external_id_key, work.key, again=work.again)
+        job = put_job(self._submission.job_root(task.staging), work.job)
+        aim(task, self._submission, job, work.arguments, work.events)
+        task.submit_to_spark(self._context, self._submission, self._stopping)
+
+
+def connection_type(conn_id: str) -> str:
+    """Type of a Spark connection; without a connection SparkSubmitHook would use YARN.
 
     :raises ConfigurationError: there is no such connection.
     """
     try:
-        BaseHook.get_connection(conn_id)
+        return str(BaseHook.get_connection(conn_id).conn_type)
     except AirflowNotFoundException as error:
         raise ConfigurationError(
             f"Spark connection {conn_id!r} is not defined. Create it (type `spark`; host "
-            "`local[2]`, `yarn` or `spark://host:7077`), or name another one by `spark_conn_id`."
+            "`local[2]`, `yarn` or `spark://host:7077`; or type `spark_connect`; host "
+            "`sc://host`), or name another one by `spark_conn_id`."
         ) from error
 
 
@@ -176,7 +205,7 @@ def plan(task: SparkSubmitOperator, staging: str | None, *, shared: bool) -> Sub
     :raises ConfigurationError: also if that connection does not exist, or is not one for Spark.
     """
     conn_id = task._conn_id  # noqa: SLF001 - as the base class reads it; so is the next
-    require_connection(str(conn_id))
+    connection_type(str(conn_id))
     try:
         hook = task._get_hook()  # noqa: SLF001
     except NameError as error:  # a class that the hook could not import

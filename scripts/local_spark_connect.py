@@ -1,0 +1,119 @@
+"""A Spark Connect server on this machine, for `make ui` and the tests."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from scripts.local_salesforce import free_port
+from scripts.processes import CannotRunError, deferred_signals, end, start, what_went_wrong
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+READY_SECONDS = 240
+_SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
+_DELTA = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalSparkConnect:
+    """A running server.
+
+    :param log: takes the server's output.
+    """
+
+    port: int
+    log: Path
+    process: subprocess.Popen[bytes]
+
+    @property
+    def url(self) -> str:
+        """Address for a Spark Connect client."""
+        return f"sc://127.0.0.1:{self.port}"
+
+    def connection(self) -> dict[str, object]:
+        """An Airflow connection of type `spark_connect`."""
+        return {"conn_type": "spark_connect", "host": "sc://127.0.0.1", "port": self.port}
+
+    def kill(self) -> None:
+        """End the server and all of its processes at once, as a lost machine would."""
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    @classmethod
+    @contextlib.contextmanager
+    def running(
+        cls,
+        folder: Path,
+        environment: Mapping[str, str],
+        *,
+        jars: Sequence[str] = (),
+        conf: Mapping[str, str] | None = None,
+        port: int | None = None,
+    ) -> Iterator[LocalSparkConnect]:
+        """Start a server, and end it and what it started after the block.
+
+        :param folder: takes the server's log and working files.
+        :param jars: of the table formats; with a Delta jar the server gets Delta's settings.
+        :param conf: further settings of the server.
+        :raises CannotRunError: it ended, or does not take connections.
+        """
+        port = port or free_port()
+        is_delta = any("delta-spark" in jar for jar in jars)
+        settings = {
+            "spark.connect.grpc.binding.address": "127.0.0.1",
+            "spark.connect.grpc.binding.port": str(port),
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.host": "127.0.0.1",
+            "spark.ui.enabled": "false",
+            "spark.log.level": "WARN",
+            "spark.sql.warehouse.dir": str(folder / "warehouse"),
+            **(_DELTA if is_delta else {}),
+            **(conf or {}),
+        }
+        command = ["spark-submit", "--master", "local[2]", "--class", _SERVER]
+        command += [
+            part for key, value in settings.items() for part in ("--conf", f"{key}={value}")
+        ]
+        command += ["--jars", ",".join(jars)] if jars else []
+        log = folder / "spark-connect.log"
+        # Every argument after `spark-internal` is the server's own; it takes none.
+        with deferred_signals():
+            process = start(
+                [*command, "spark-internal"], log=log, environment=environment, folder=folder
+            )
+        try:
+            server = cls(port=port, log=log, process=process)
+            server._wait_ready()
+            yield server
+        finally:
+            end([process])
+
+    def _wait_ready(self) -> None:
+        until = time.monotonic() + READY_SECONDS
+        while True:
+            if self.process.poll() is not None:
+                why = "; ".join(what_went_wrong(self.log))
+                raise CannotRunError(f"the Spark Connect server ended: {why}. See {self.log}")
+            with (
+                contextlib.suppress(OSError),
+                socket.create_connection(("127.0.0.1", self.port), timeout=1),
+            ):
+                return
+            if time.monotonic() > until:
+                raise CannotRunError(
+                    f"the Spark Connect server was not ready after {READY_SECONDS} s; "
+                    f"see {self.log}"
+                )
+            time.sleep(0.2)
