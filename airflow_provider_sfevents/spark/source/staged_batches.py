@@ -119,7 +119,10 @@ def _manifests(files: StagedFiles, folder: str, batches: Iterable[Offset]) -> li
 
 
 def _refuse_shorter(files: StagedFiles, folder: str, manifests: Iterable[Manifest]) -> None:
-    """:raises StagingError: a longer form of a batch has landed from another staging area."""
+    """Refuse a batch of which a longer form has landed from another staging area.
+
+    :raises StagingError: there is one.
+    """
     of_url = {f"{_folder(folder, one)}/{layout.RECEIPT}": one for one in manifests}
     for url, text in files.read_texts(of_url).items():
         manifest, receipt = of_url[url], Receipt.from_json(text, url)
