@@ -9,8 +9,6 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Protocol
 
-from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
-
 from airflow_provider_sfevents.operators import spark_submission
 from airflow_provider_sfevents.operators.staging_probe import ensure_spark_can_open
 
@@ -22,6 +20,10 @@ if TYPE_CHECKING:
 
     from airflow_provider_sfevents.hooks.task_thread import Stopping
     from airflow_provider_sfevents.operators.job_options import SparkWork
+
+
+SPARK_CONNECT = "spark_connect"
+"""Connection type of Airflow's `SparkConnectHook`, whose module most tasks do not load."""
 
 
 class SparkJobs(Protocol):
@@ -51,7 +53,7 @@ def open_spark(
     :raises TransportError: Spark does not answer.
     """
     conn_id = str(task._conn_id)  # noqa: SLF001 - as the base class reads it
-    if spark_submission.connection_type(conn_id) == SparkConnectHook.conn_type:
+    if spark_submission.connection_type(conn_id) == SPARK_CONNECT:
         from airflow_provider_sfevents.operators import spark_connect  # most tasks do not need it
 
         return spark_connect.connected(task, stopping, tables=tables, seconds=seconds)
