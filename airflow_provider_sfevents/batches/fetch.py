@@ -79,15 +79,12 @@ class Ended:
 
 def announcement(topic: str, plan: FetchPlan, bounds: Bounds) -> str:
     """The log line before the first event: the replay point, and the bounds."""
-    where = (
-        f"from {plan.subscribe_at}"
-        if not plan.subscribe_at.is_replay_id
-        else f"after {plan.subscribe_at}"
-    )
+    where = f"{'after' if plan.subscribe_at.is_replay_id else 'from'} {plan.subscribe_at}"
     first = f" ({bounds.learn_seconds:g} s for the first)" if bounds.learn_seconds else ""
     staged = f"; {plan.events} staged already" if plan.kept else ""
+    silence = bounds.silence_seconds(plan.events)
     return (
-        f"Fetching {topic} {where}, until nothing comes for {bounds.idle_seconds:g} s{first}, "
+        f"Fetching {topic} {where}, until nothing comes for {silence:g} s{first}, "
         f"{counted(bounds.max_events, 'event')} or {bounds.max_seconds:.4g} s at most{staged}."
     )
 

@@ -33,6 +33,7 @@ class BatchRequest:
     :param initial_replay: where the first run starts: `earliest`, `latest` or a replay id in hex.
     :param replay_fallback: where to continue when the bus refuses the replay id: `fail`, `earliest`
         or `latest`.
+    :param announced_batch: id of the batch whose events were announced to the task; empty: none.
     :param run: the task.
     :param cleared: the run was cleared.
     :param backfill: the run belongs to a backfill.
@@ -48,6 +49,7 @@ class BatchRequest:
     topic: str
     consumer: str
     bounds: Bounds = field(default_factory=Bounds)
+    announced_batch: str = ""
     run: Run = field(default_factory=Run)
     initial_replay: str = "earliest"
     replay_fallback: str = "fail"

@@ -97,7 +97,7 @@ async def stage_batch(
         staging_id = await asyncio.to_thread(area.staging_id)
         leased = await _lease_next(request, session, folder, store, staging_id)
     try:
-        request = _within(request, deadline)
+        request = _within(request, leased.folder.batch_id, deadline)
         staged = await _stage_leased(request, client, leased, stopping)
         _unless_ended(staged, stopping)
     except BaseException:
@@ -108,13 +108,14 @@ async def stage_batch(
     return staged
 
 
-def _within(request: BatchRequest, deadline: float) -> BatchRequest:
-    """Return the request with the rest of `max_seconds`, at least a second.
+def _within(request: BatchRequest, batch_id: str, deadline: float) -> BatchRequest:
+    """Return the request for this batch, with the rest of `max_seconds`, at least a second.
 
     :param deadline: by the running loop's clock.
     """
     left = max(1.0, deadline - asyncio.get_running_loop().time())
-    return replace(request, bounds=replace(request.bounds, max_seconds=left))
+    expected = request.bounds.expected if request.announced_batch == batch_id else 0
+    return replace(request, bounds=replace(request.bounds, max_seconds=left, expected=expected))
 
 
 def _unless_ended(staged: Staged | Empty, stopping: asyncio.Event) -> None:

@@ -55,9 +55,12 @@ def is_backfill(context: Context) -> bool:
 class Announcement:
     """Announcement of events to a task.
 
+    :param events: number of known events of the batch.
     :param at: time at which Airflow stored that of a watcher; None: a sensor's.
     """
 
+    batch_id: str
+    events: int
     at: datetime | None = None
 
 
@@ -73,7 +76,7 @@ def find_announcement(context: Context, topic: str, consumer: str) -> Announceme
             and (said.get("topic"), said.get("consumer")) == (topic, consumer)
             and said.get("events")
         ):
-            return Announcement(at=at)
+            return Announcement(batch_id=str(said.get("batch_id")), events=said["events"], at=at)
     return None
 
 

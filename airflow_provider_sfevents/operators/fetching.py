@@ -192,7 +192,7 @@ class FetchesBatch(ReadsTopic, BaseOperator):
         self.keep_batches = keep_batches
         self.keep_for = check_keep_for(keep_for)
         self.skip_when_empty = skip_when_empty
-        self._of_announced(self._bounds(until=None), topic="")
+        self._bounds(until=None).of_announced(settle_seconds, follows_transactions=False)
         self._check_arguments()
 
     @override
@@ -253,12 +253,13 @@ class FetchesBatch(ReadsTopic, BaseOperator):
             "A sensor or watcher has announced events of %s: taking what is staged and pending.",
             request.topic,
         )
-        return replace(request, bounds=self._of_announced(bounds, request.topic))
-
-    def _of_announced(self, bounds: Bounds, topic: str) -> Bounds:
-        """Return the bounds of an announced batch. Every change event is part of a transaction."""
-        is_change = topic.startswith("/data/")
-        return bounds.of_announced(self.settle_seconds, follows_transactions=is_change)
+        # Every change event is part of a transaction.
+        announced = bounds.of_announced(
+            self.settle_seconds,
+            expected=announcement.events,
+            follows_transactions=request.topic.startswith("/data/"),
+        )
+        return replace(request, bounds=announced, announced_batch=announcement.batch_id)
 
     def _bounds(self, until: datetime | None) -> Bounds:
         return Bounds(

@@ -9,7 +9,8 @@ Each bound ends a batch alone.
 3. A batch that was announced takes what is pending, and waits for nothing more (`of_announced`).
    The service answers a request only when it has an event or a keepalive is due, so a short silence
    must show that nothing is pending. A keepalive shows it at once.
-4. The rest of a transaction may come after a keepalive. So where transactions are followed, only
+4. Until as many events are there as were announced, some are pending, and `idle_seconds` counts.
+5. The rest of a transaction may come after a keepalive. So where transactions are followed, only
    silence ends an announced batch.
 """
 
@@ -39,9 +40,10 @@ _MOST_BYTES = 1 << 50
 _MOST_SECONDS = 7 * 24 * 3600.0
 
 PENDING_SECONDS = 0.5
-"""Silence after which nothing is pending, as far as an announced batch is concerned.
+"""Silence after which an announced batch ends; at least `PENDING_ANSWERS` times the time in which
+the service has answered. Events that come later are announced as the next batch."""
 
-Events that come later are announced as the next batch."""
+PENDING_ANSWERS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +55,9 @@ class Bounds:
         does not count.
     :param learn_seconds: if set, silence does not end the batch before an event or a keepalive has
         come, or before this many seconds have passed. A keepalive comes at least every 270 s.
+    :param pending_seconds: of an announced batch: takes the place of `idle_seconds`.
+    :param expected: number of announced events; before so many are there, `idle_seconds` counts.
+    :param keepalive_ends: a keepalive ends the batch, too, and counts as silence.
     :param keepalive_ends: a keepalive ends the batch, too, and counts as silence.
     """
 
@@ -62,6 +67,8 @@ class Bounds:
     idle_seconds: float = 30.0
     until: datetime | None = None
     learn_seconds: float | None = None
+    pending_seconds: float | None = None
+    expected: int = 0
     keepalive_ends: bool = False
 
     def __post_init__(self) -> None:
@@ -83,19 +90,36 @@ class Bounds:
         """
         return cls(max_events=max_events, max_seconds=_MOST_SECONDS, idle_seconds=_MOST_SECONDS)
 
-    def of_announced(self, settle_seconds: float, *, follows_transactions: bool) -> Bounds:
+    def of_announced(
+        self, settle_seconds: float, *, expected: int = 0, follows_transactions: bool
+    ) -> Bounds:
         """Return the bounds of a batch that a sensor or watcher has announced.
 
         :param settle_seconds: time for the rest of a transaction to come.
+        :param expected: number of announced events.
         :param follows_transactions: the batch's changes are applied, transaction by transaction.
         """
         _check_seconds("settle_seconds", settle_seconds)
         silence = settle_seconds if follows_transactions else PENDING_SECONDS
         return replace(
             self,
-            idle_seconds=min(silence, self.idle_seconds),
+            pending_seconds=min(silence, self.idle_seconds),
+            expected=expected,
             keepalive_ends=not follows_transactions,
         )
+
+    def for_answers_in(self, seconds: float) -> Bounds:
+        """Return the bounds for a service whose last answer took so long."""
+        if self.pending_seconds is None:
+            return self
+        pending = max(self.pending_seconds, PENDING_ANSWERS * seconds)
+        return replace(self, pending_seconds=min(pending, self.idle_seconds))
+
+    def silence_seconds(self, events: int) -> float:
+        """Return the silence that ends a batch of so many events."""
+        if self.pending_seconds is None or events < self.expected:
+            return self.idle_seconds
+        return self.pending_seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,7 +245,7 @@ def time_left(bounds: Bounds, tally: BatchTally, now: float) -> float:
 
 
 def _idle_at(bounds: Bounds, tally: BatchTally) -> float:
-    caught_up = tally.silent_since + bounds.idle_seconds
+    caught_up = tally.silent_since + bounds.silence_seconds(tally.already.events + tally.events)
     if bounds.learn_seconds is None or tally.learned:
         return caught_up
     return max(caught_up, tally.started_at + bounds.learn_seconds)

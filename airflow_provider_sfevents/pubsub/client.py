@@ -107,6 +107,7 @@ class PubSubClient:
         self._locks = KeyedLock()
         self._schemas = schemas
         self._readable: set[str] = set()
+        self._answer_seconds = 0.0
         self._before_fetch = before_fetch
         self._readers: dict[str, EventTime] = {}
         self.publishing = PublishClient(self._calls, self._clock, self.get_topic, self.get_schema)
@@ -154,7 +155,9 @@ class PubSubClient:
         async with self._locks.hold(topic):
             if topic in self._readable:
                 return
+            asked_at = self._clock.monotonic()
             info = await self.get_topic(topic)
+            self._answer_seconds = self._clock.monotonic() - asked_at
             if not info.can_subscribe:
                 raise TopicError(
                     f"The connection's user may not subscribe to {topic} (rpc id {info.rpc_id}). "
@@ -252,7 +255,7 @@ class PubSubClient:
             subscription = self._listening(topic, start, interrupt, equal_points, outlast=outlast)
             batch = BoundedFetch(
                 subscription,
-                bounds,
+                bounds.for_answers_in(self._answer_seconds),
                 receive,
                 on_keepalive=on_keepalive,
                 already=already,

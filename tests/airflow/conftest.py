@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from tests.harness.airflow_runs import Run
 
+HERE = Path(__file__).parents[2]
+"""The working tree of these tests; the environment may have the package of another one."""
 DEFINITIONS = Path(__file__).parent / "definitions"
 OWN_STORE = Path(__file__).parent.parent / "dags" / "definitions"
 SOON = "2026-01-01T00:00:00+00:00"
@@ -174,7 +176,7 @@ def here(
     home.environment.update(
         spark_environment,
         PATH=f"{DEFINITIONS / 'bin'}{os.pathsep}{spark_environment['PATH']}",
-        PYTHONPATH=os.pathsep.join((str(DEFINITIONS / "site"), str(OWN_STORE))),
+        PYTHONPATH=os.pathsep.join(map(str, (DEFINITIONS / "site", OWN_STORE, HERE))),
         SPARK_SUBMIT=str(Path(sys.executable).with_name("spark-submit")),
         CLUSTER_SPARK_SUBMIT=str(DEFINITIONS / "cluster" / "spark-submit"),
         STAND_IN_FILE=str(DEFINITIONS / "stand_in.py"),

@@ -103,7 +103,8 @@ def test_one_run_for_a_burst(story: Story) -> None:
         for batch_number in (1, 2)
     ]
     for run in story.runs("burst"):
-        assert STAGES.search(run.log())
+        log = run.log()
+        assert STAGES.search(log), log
     story.landed_once("burst")
 
 

@@ -17,7 +17,6 @@ from airflow_provider_sfevents.sensors.sfevents import SfEventsSensor
 TOPIC = "{{ dag_run.conf['topic'] }}"
 LANDING: dict[str, Any] = {
     "application": os.environ["STAND_IN_FILE"],
-    "idle_seconds": 2,
     "retries": 3,
     "retry_delay": timedelta(seconds=1),
 }

@@ -16,7 +16,6 @@ from airflow_provider_sfevents.triggers.sfevents import SfEventsWatchTrigger
 LANDING: dict[str, Any] = {
     "task_id": "land",
     "application": os.environ["STAND_IN_FILE"],
-    "idle_seconds": 2,
 }
 
 

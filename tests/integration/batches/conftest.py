@@ -60,6 +60,7 @@ class Consumer:
     replay_fallback: str = "fail"
     cleared: bool = False
     backfill: bool = False
+    announced_batch: str = ""
     bounds: Bounds = field(default_factory=lambda: Bounds(idle_seconds=0.4))
 
     @property
@@ -99,6 +100,7 @@ class Consumer:
             replay_fallback=self.replay_fallback,
             cleared=self.cleared,
             backfill=self.backfill,
+            announced_batch=self.announced_batch,
             learn_seconds=5,
         )
         async with self.client() as client:

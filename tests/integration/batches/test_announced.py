@@ -60,6 +60,39 @@ def test_a_short_silence_ends_an_announced_batch(bus: Emulator, consumer: Consum
     assert empty.ended_by == "idle_seconds"
 
 
+def test_announced_events_that_come_late_belong_to_their_batch(
+    bus: Emulator, consumer: Consumer, waiter: Waiter
+) -> None:
+    """Until the announced events are there, no short silence ends their batch."""
+    consumer.announced_batch = waiter.next_batch().batch_id
+    announced = PATIENT.of_announced(1.0, expected=2, follows_transactions=False)
+    consumer.bounds = replace(announced, keepalive_ends=False)
+
+    async def run() -> Staged | Empty:
+        staging = asyncio.create_task(consumer.stage_until(asyncio.Event()))
+        await until(lambda: bus.open_streams == 1)
+        await asyncio.sleep(2.0)  # the silence is the case that is tested
+        assert not staging.done()
+        publish(bus, 1, 2)
+        return await staging
+
+    staged = asyncio.run(run())
+    assert isinstance(staged, Staged)
+    assert staged.manifest.events == 2
+
+
+def test_the_announced_events_of_another_batch_are_not_waited_for(
+    bus: Emulator, consumer: Consumer
+) -> None:
+    """A task that was told of a batch that has landed does not wait for its events."""
+    bus.pause_keepalives()
+    publish(bus, 1, 2)
+    consumer.run_once()
+    consumer.announced_batch = consumer.position.batch_id
+    consumer.bounds = PATIENT.of_announced(1.0, expected=2, follows_transactions=False)
+    assert isinstance(consumer.run_once(), Empty)
+
+
 @dataclass
 class Account:
     """A record whose changes are published as parts of one transaction."""

@@ -29,7 +29,7 @@ def bus() -> Iterator[Emulator]:
 @pytest.mark.timeout(240)
 def test_a_task_that_a_watcher_started_does_not_wait(task: Task) -> None:
     """The fetch of an announced batch ends at once, although `idle_seconds` is an hour."""
-    task.announced = [{"topic": ORDERS, "consumer": "orders", "events": 1}]
+    task.announced = [{"topic": ORDERS, "consumer": "orders", "batch_id": "", "events": 1}]
     result = task.execute(SfEventsFetchOperator, idle_seconds=HOUR, max_seconds=2 * HOUR)
     assert (result["events"], result["ended_by"]) == (5, "idle_seconds")
 

@@ -173,7 +173,7 @@ def test_tasks_that_share_a_position_know_of_each_other() -> None:
     }
 
 
-ANNOUNCEMENT = {"topic": "/event/A__e", "consumer": "orders", "events": 1}
+ANNOUNCEMENT = {"topic": "/event/A__e", "consumer": "orders", "batch_id": "e-1", "events": 3}
 PROBLEM = {**ANNOUNCEMENT, "events": 0, "trouble": "the secret is wrong"}
 
 
@@ -203,7 +203,7 @@ def test_a_watcher_announces_by_the_event_that_started_the_run(
     }
     came = context(dag) | {"triggering_asset_events": started}
     found = find_announcement(came, "/event/A__e", "orders")
-    assert found == (Announcement(at=JANUARY) if announced else None)
+    assert found == (Announcement(batch_id="e-1", events=3, at=JANUARY) if announced else None)
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_a_sensor_announces_by_its_result(task: str, results: Any, *, announced:
         SfEventsFetchOperator(task_id="alone", topic="/event/A__e")
     came = context(dag, task_id=task, xcom_pull=pull)
     found = find_announcement(came, "/event/A__e", "orders")
-    assert found == (Announcement() if announced else None)
+    assert found == (Announcement(batch_id="e-1", events=3) if announced else None)
     assert asked == ([["wait"]] if task == "land" else [])
 
 

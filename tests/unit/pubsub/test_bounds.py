@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -89,8 +90,31 @@ def test_an_announced_batch_is_not_waited_for(
     """An announced batch ends after a short silence, or by a keepalive outside transactions."""
     bounds = Bounds(idle_seconds=idle_seconds, max_events=7)
     announced = bounds.of_announced(2.0, follows_transactions=follows_transactions)
-    assert (announced.max_events, announced.idle_seconds) == (7, silence)
+    assert (announced.max_events, announced.silence_seconds(0)) == (7, silence)
     assert announced.keepalive_ends is not follows_transactions
+
+
+@pytest.mark.parametrize(
+    ("answered_in", "silence"),
+    [(0.1, 0.5), (0.4, 0.8), (100.0, 30.0)],
+    ids=["quick", "slow", "away"],
+)
+def test_a_slow_service_has_more_time_to_send_what_is_pending(
+    answered_in: float, silence: float
+) -> None:
+    """The silence is at least twice the time of an answer, and never more than `idle_seconds`."""
+    announced = Bounds().of_announced(1.0, follows_transactions=False)
+    assert announced.for_answers_in(answered_in).silence_seconds(0) == silence
+    assert Bounds().for_answers_in(answered_in) == Bounds()
+
+
+def test_announced_events_are_waited_for() -> None:
+    """Before the announced events are there, a short silence ends nothing."""
+    bounds = Bounds().of_announced(1.0, expected=3, follows_transactions=False)
+    two = tally(already=StagedProgress(events=1), events=1)
+    assert ended_by(bounds, two, 1029.0) is None
+    assert ended_by(bounds, two, 1030.0) == "idle_seconds"
+    assert ended_by(bounds, replace(two, events=2), 1000.5) == "idle_seconds"
 
 
 @pytest.mark.parametrize("seconds", [0, -1, None, "1", True])
