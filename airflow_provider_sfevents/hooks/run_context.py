@@ -65,19 +65,20 @@ class Announcement:
 
 
 def find_announcement(context: Context, topic: str, consumer: str) -> Announcement | None:
-    """Return the announcement of events of this consumer; None: the task was told of none.
+    """Return the last announcement of events of this consumer; None: the task was told of none.
 
     It is the payload of a watcher, in an asset event that started the run; or the result of an
     upstream sensor. It names topic and consumer. One without events reports a problem.
     """
+    found = None
     for said, at in (*_watchers_payloads(context), *_sensors_results(context)):
-        if (
-            isinstance(said, Mapping)
-            and (said.get("topic"), said.get("consumer")) == (topic, consumer)
-            and said.get("events")
-        ):
-            return Announcement(batch_id=str(said.get("batch_id")), events=said["events"], at=at)
-    return None
+        if not isinstance(said, Mapping):
+            continue
+        events = said.get("events")
+        is_of_position = (said.get("topic"), said.get("consumer")) == (topic, consumer)
+        if is_of_position and isinstance(events, int) and events > 0:
+            found = Announcement(batch_id=str(said.get("batch_id")), events=events, at=at)
+    return found
 
 
 def _watchers_payloads(context: Context) -> Iterator[tuple[Any, datetime | None]]:

@@ -185,9 +185,18 @@ PROBLEM = {**ANNOUNCEMENT, "events": 0, "trouble": "the secret is wrong"}
         ({"payload": {**ANNOUNCEMENT, "topic": "/event/B__e"}}, False),
         ({"payload": {**ANNOUNCEMENT, "consumer": "other"}}, False),
         ({"payload": "of another trigger"}, False),
+        ({"payload": {**ANNOUNCEMENT, "events": ["of", "another"]}}, False),
         ({"topic": "/event/A__e"}, False),
     ],
-    ids=["watcher", "problem", "other topic", "other consumer", "other trigger", "other task"],
+    ids=[
+        "watcher",
+        "problem",
+        "other topic",
+        "other consumer",
+        "other trigger",
+        "other format",
+        "other task",
+    ],
 )
 def test_a_watcher_announces_by_the_event_that_started_the_run(
     extra: dict[str, Any], *, announced: bool
@@ -204,6 +213,17 @@ def test_a_watcher_announces_by_the_event_that_started_the_run(
     came = context(dag) | {"triggering_asset_events": started}
     found = find_announcement(came, "/event/A__e", "orders")
     assert found == (Announcement(batch_id="e-1", events=3, at=JANUARY) if announced else None)
+
+
+def test_the_last_announcement_counts() -> None:
+    """Of several announcements that started one run, the last one names the batch to come."""
+    with DAG("orders", schedule=None, start_date=JANUARY) as dag:
+        SfEventsFetchOperator(task_id="land", topic="/event/A__e")
+    said = [{"payload": {**ANNOUNCEMENT, "batch_id": name}} for name in ("e-1", "e-2")]
+    started = {"pending": [SimpleNamespace(extra=extra, timestamp=JANUARY) for extra in said]}
+    came = context(dag) | {"triggering_asset_events": started}
+    found = find_announcement(came, "/event/A__e", "orders")
+    assert found == Announcement(batch_id="e-2", events=3, at=JANUARY)
 
 
 @pytest.mark.parametrize(
