@@ -31,6 +31,7 @@ from airflow_provider_sfevents.exceptions import (
     NotLandedError,
     SfEventsError,
     StoppedError,
+    TransportError,
 )
 from airflow_provider_sfevents.hooks.executors import SECTION
 from airflow_provider_sfevents.hooks.staging_access import open_staging, staging_root
@@ -40,14 +41,15 @@ from airflow_provider_sfevents.spark.tables.opening import open_format
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.storage import durable_files
 from airflow_provider_sfevents.staging.storage.staging_location import spark_url
-from airflow_provider_sfevents.submit import connect_session, packaging
-from airflow_provider_sfevents.submit.connect_session import Checks, ConnectSession
+from airflow_provider_sfevents.submit import connect_checks, connect_session
+from airflow_provider_sfevents.submit.connect_checks import Checks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from airflow_provider_sfevents.hooks.task_thread import Stopping
     from airflow_provider_sfevents.operators.job_options import SparkWork
+    from airflow_provider_sfevents.submit.connect_session import ConnectSession
 
 log = logging.getLogger(__name__)
 
@@ -243,23 +245,27 @@ class ConnectJobs:
                 "The task was ended while Spark ran, and its statements with it. The next try or "
                 "run does the work of Spark again, without a new delivery."
             ) from None
-        if connect_session.is_lost(error) and monotonic() < until:
-            log.warning(
-                "The Spark Connect session was lost (%s). The job runs again in a new one.",
-                connect_session.first_line(error),
-            )
-            self._session = None
-            self._stack.close()
-            self._stopping.wait(PAUSE_SECONDS)
-            return
+        said = connect_session.first_line(error)
+        if isinstance(error, TransportError) or connect_session.is_lost(error):
+            self._lose()
+            if monotonic() < until:
+                log.warning(
+                    "The Spark Connect session was lost (%s). The job runs again in a new one.",
+                    said,
+                )
+                self._stopping.wait(PAUSE_SECONDS)
+                return
+            raise TransportError(
+                f"The Spark Connect session was lost, and no new one could do the job in time "
+                f"({said}). The batch stays staged. Run the task again when the server is up; "
+                "that costs no delivery."
+            ) from None
         if isinstance(error, SfEventsError):
             raise error
-        said = failure.one_line(error)
-        if not said:
+        known = failure.one_line(error)
+        if not known:
             log.error("The Spark job failed:", exc_info=error)
-        raise NotLandedError(
-            f"The Spark job failed: {said or connect_session.first_line(error)}"
-        ) from None
+        raise NotLandedError(f"The Spark job failed: {known or said}") from None
 
     def _open(self) -> None:
         opened = connect_session.open_session(
@@ -267,6 +273,13 @@ class ConnectJobs:
         )
         self._session = self._stack.enter_context(opened)
         self._task.__dict__["_connect_session"] = self._session
+
+    def _lose(self) -> None:
+        """Forget the session, if there is one."""
+        if self._session is not None:
+            self._session.forget()
+        self._session = None
+        self._stack.close()
 
     def _before_statement(self) -> None:
         self._stopping.check("no further statement of Spark begins")
@@ -279,16 +292,16 @@ class ConnectJobs:
         """Check the versions, set the user's settings, and send this package's modules."""
         spark = session.spark
         server_spark = checks.run("its version", lambda: str(spark.version))
-        connect_session.check_spark_version(version("pyspark"), server_spark, session.url)
+        connect_checks.check_spark_version(version("pyspark"), server_spark, session.url)
         conf = dict(self._task.conf or {})
-        checks.run("it takes the settings of conf", lambda: connect_session.settle(spark, conf))
+        checks.run("it takes the settings of conf", lambda: connect_checks.settle(spark, conf))
         python = checks.run(
             "its Python runs a function",
-            lambda: connect_session.look_at_python(spark, session.url),
+            lambda: connect_checks.look_at_python(spark, session.url),
         )
         worker = f"{sys.version_info.major}.{sys.version_info.minor}"
-        connect_session.check_python(worker, python, session.url)
-        if python.modules != packaging.modules()[0]:
+        connect_checks.check_python(worker, python, session.url)
+        if not python.has_package:
             checks.run("it takes this package's modules", session.send_modules)
 
     def _probe(self) -> ObjectStoragePath:

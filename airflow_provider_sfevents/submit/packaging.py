@@ -24,17 +24,22 @@ _SHARED = (
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can hold
 
 
+def root() -> Path:
+    """Folder of this package."""
+    return Path(str(files(PACKAGE)))
+
+
 def application(job: str = "land") -> Path:
     """Path of a job, for `spark-submit`.
 
     :param job: `land`, `apply`, `entity_snapshot`, `maintain` or `probe`.
     """
-    return Path(str(files(PACKAGE))) / "spark" / f"{job}.py"
+    return root() / "spark" / f"{job}.py"
 
 
 def shipped_modules() -> tuple[str, ...]:
     """List the job's modules as paths below the package, sorted."""
-    room = Path(str(files(PACKAGE))) / "spark"
+    room = root() / "spark"
     here = (f"spark/{path.relative_to(room).as_posix()}" for path in room.rglob("*.py"))
     return tuple(sorted([*_SHARED, *here]))
 
@@ -64,12 +69,11 @@ def modules() -> tuple[str, bytes]:
 
 
 def _zip() -> bytes:
-    root = Path(str(files(PACKAGE)))
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in shipped_modules():
             entry = zipfile.ZipInfo(f"{PACKAGE}/{name}", _EPOCH)
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.external_attr = 0o644 << 16
-            archive.writestr(entry, (root / name).read_bytes())
+            archive.writestr(entry, (root() / name).read_bytes())
     return content.getvalue()
