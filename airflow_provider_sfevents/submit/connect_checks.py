@@ -90,7 +90,10 @@ class Checks:
 
 
 def check_spark_version(client: str, server: str, url: str) -> None:
-    """:raises ConfigurationError: client and server differ in the minor version of Spark."""
+    """Compare the minor versions of Spark.
+
+    :raises ConfigurationError: client and server differ.
+    """
     if minor(client) != minor(server):
         raise ConfigurationError(
             f"The Spark Connect server at {url} runs Spark {server}, and this worker has pyspark "
@@ -101,7 +104,11 @@ def check_spark_version(client: str, server: str, url: str) -> None:
 
 
 def check_python(worker: str, server: ServerPython, url: str) -> None:
-    """:raises ConfigurationError: the server's Python cannot run this package's functions."""
+    """Check that the server's Python can run this package's functions.
+
+    :param worker: minor version of the worker's Python.
+    :raises ConfigurationError: it cannot.
+    """
     if server.version != worker:
         raise ConfigurationError(_pythons_differ(url, f"{server.version} there, {worker} here"))
     if server.missing:
