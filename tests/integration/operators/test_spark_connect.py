@@ -74,7 +74,7 @@ def test_a_batch_lands_in_delta(
     [
         ({"conf": STATIC}, "conf has spark.sql.extensions, spark.executor.memory, which a Spark C"),
         ({"jars": "mine.jar", "num_executors": 2}, "jars, num_executors: only spark-submit takes"),
-        ({"table_format": "iceberg", "table": "lake.orders"}, "Iceberg|iceberg"),
+        ({"table_format": "iceberg", "table": "lake.orders"}, r"Iceberg|iceberg"),
     ],
 )
 def test_what_the_server_cannot_do_is_refused_before_a_delivery(
@@ -93,7 +93,7 @@ def test_a_server_that_is_not_there_is_found_before_a_delivery(task: Task, bus: 
     task.monkeypatch.setenv("AIRFLOW__SFEVENTS__SPARK_CONNECT_CHECK_SECONDS", "0.5")
     delivered = bus.deliveries(ORDERS)
     said: Any
-    with pytest.raises(AirflowException, match="sc://127.0.0.1:1 does not answer") as said:
+    with pytest.raises(AirflowException, match=r"sc://127.0.0.1:1 does not answer") as said:
         task.execute(table_format="delta")
     assert not isinstance(said.value, AirflowFailException)
     assert (bus.deliveries(ORDERS), task.left_behind) == (delivered, [])
@@ -110,7 +110,7 @@ def test_a_task_ended_while_spark_runs_is_landed_by_the_next(
 
     with (
         at(steps.LANDING_BEGAN, end_soon),
-        pytest.raises(AirflowException, match="ended while Spark ran|no further statement"),
+        pytest.raises(AirflowException, match=r"ended while Spark ran|no further statement"),
     ):
         run()
     delivered = bus.deliveries(ORDERS)
