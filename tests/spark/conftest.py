@@ -22,8 +22,7 @@ from airflow_provider_sfevents.spark.landing.splits import SPLIT_BYTES
 from airflow_provider_sfevents.spark.tables import delta, ledger
 from airflow_provider_sfevents.spark.tables.sessions import EXTENSIONS
 from airflow_provider_sfevents.staging import layout
-from airflow_provider_sfevents.staging.manifest import Manifest, Part, Receipt
-from airflow_provider_sfevents.staging.sidecar_files import Origin
+from airflow_provider_sfevents.staging.manifest import Manifest, Part
 from airflow_provider_sfevents.submit.java import find_java
 from airflow_provider_sfevents.submit.preflight import quick_start
 from tests.harness.jars import Jars, JarsMissingError, jars, or_skip
@@ -203,26 +202,6 @@ class Staging:
         }
         return self.event("account", ChangeEventHeader=header)
 
-    def begin(self, epoch: str, previous: str = "") -> None:
-        """Record the origin of an epoch."""
-        folder = self.folder / epoch
-        folder.mkdir(parents=True, exist_ok=True)
-        origin = Origin(epoch=epoch, previous=previous, created_at="2026-11-01", position="{}")
-        (folder / layout.ORIGIN).write_text(origin.to_json())
-
-    def land(self, batch_number: int, epoch: str = EPOCH) -> None:
-        """Write the receipt of a batch, as if it had landed."""
-        batch = self.folder / layout.batch_folder(epoch, batch_number)
-        manifest = Manifest.from_json((batch / layout.MANIFEST).read_text(), "manifest.json")
-        receipt = Receipt(
-            batch_id=manifest.batch_id,
-            events=manifest.events,
-            tables={"t": manifest.events},
-            quarantined=0,
-            written_at=RECEIVED_AT.isoformat(),
-        )
-        (batch / layout.RECEIPT).write_text(receipt.to_json())
-
     def write(
         self,
         events: Sequence[tuple[str, bytes]],
@@ -387,15 +366,6 @@ def at(step: str, act: Callable[[], object], times: int = 1) -> OnStep:
 def staging(tmp_path: Path) -> Staging:
     """Staging in a folder with the characters that names of orgs and topics bring into a path."""
     return Staging(tmp_path / "staging area" / "00D%2Fx@+é")
-
-
-@pytest.fixture
-def topic(tmp_path: Path) -> Staging:
-    """Staging in the topic's folder of a whole staging area, for the source `sfevents`."""
-    area = tmp_path / "staging area"
-    area.mkdir()
-    (area / layout.AREA).write_text(json.dumps({"staging_id": "a1"}))
-    return Staging(area / layout.topic_folder("00D/x@+é", "orders", "/event/Order__e"))
 
 
 @pytest.fixture

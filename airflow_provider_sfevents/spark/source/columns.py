@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from airflow_provider_sfevents.spark.schema.event_columns import SchemaPlan
-    from airflow_provider_sfevents.spark.schema.field_types import Column
+    from airflow_provider_sfevents.spark.schema.field_types import Column, FieldType
 
 RESCUED = "_rescued"
 """Column for the values of later fields, as a JSON object by field."""
@@ -175,16 +175,15 @@ def _with_rescued(
             f"{ids}). Load and start the query again, from its checkpoint: restart to take column "
             f"{taken}. With the option later_fields='rescue' such values go to {RESCUED} instead."
         )
-    grown = list(dict.fromkeys(column.name for _, _, column in added))
     after = {column.name: column for column in kind.columns}
-    further = {f"{RESCUED}.{name}": after[name] for name in grown}
+    further = {f"{RESCUED}.{name}": after[name] for name in _names(added)}
     filled = {
         schema_id: {
             **fields,
             **{
                 name: fields[column.name]
                 for name, column in further.items()
-                if column.name in fields
+                if column.name in fields and _brings(fixed, kind, schema_id, column.name)
             },
         }
         for schema_id, fields in kind.filled.items()
@@ -194,3 +193,16 @@ def _with_rescued(
         replace(kind, columns=columns, filled=filled),
         {name: column.name for name, column in further.items()},
     )
+
+
+def _brings(fixed: FixedColumns, kind: EventType, schema_id: str, name: str) -> bool:
+    """Return whether the fixed columns do not hold all that a schema has for this column."""
+    if name not in {column.name for column in fixed.own}:
+        return True
+    before = Recorded(columns=fixed.own)
+    alone = plan_batch({schema_id: kind.schemas[schema_id]}, dict, recorded=lambda _: before)
+    return name in _names(additions(before, alone.evolutions[kind.name].after))
+
+
+def _names(added: Iterable[tuple[tuple[str, ...], FieldType, Column]]) -> list[str]:
+    return list(dict.fromkeys(column.name for _, _, column in added))

@@ -12,7 +12,8 @@ from airflow_provider_sfevents.spark.landing.landing_options import LandingOptio
 from airflow_provider_sfevents.spark.source import register
 
 if TYPE_CHECKING:
-    from tests.spark.conftest import Lake, Staging
+    from tests.spark.conftest import Lake
+    from tests.spark.source.conftest import Topic
 
 pytestmark = [
     pytest.mark.spark,
@@ -20,7 +21,7 @@ pytestmark = [
 ]
 
 
-def test_a_read_equals_the_event_table(spark: Any, topic: Staging, lake: Lake) -> None:
+def test_a_read_equals_the_event_table(spark: Any, topic: Topic, lake: Lake) -> None:
     """The rows of decoded batches are those of the event table, column by column."""
     register(spark)
     newer = topic.event("order2", CreatedDate=0, CreatedById="005A", Number__c="new", Size__c=7)

@@ -14,10 +14,10 @@ from airflow_provider_sfevents.staging.sidecar_files import Swept
 from tests.spark.conftest import EPOCH
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from pathlib import Path
 
-    from tests.spark.conftest import Staging
+    from tests.spark.source.conftest import Topic
 
 pytestmark = [
     pytest.mark.spark,
@@ -28,7 +28,7 @@ pytestmark = [
 class Stream:
     """A query from a topic into files, with its checkpoint."""
 
-    def __init__(self, spark: Any, topic: Staging, folder: Path, **options: Any) -> None:
+    def __init__(self, spark: Any, topic: Topic, folder: Path, **options: Any) -> None:
         self.spark = spark
         self.topic = topic
         self.folder = folder
@@ -78,25 +78,17 @@ def patiently(act: Callable[[], Any]) -> Any:
 
 
 @pytest.fixture
-def stream(spark: Any, topic: Staging, tmp_path: Path) -> Stream:
+def stream(spark: Any, topic: Topic, tmp_path: Path) -> Stream:
     return Stream(spark, topic, tmp_path, event_type="Order__e")
 
 
-def stage(topic: Staging, numbers: Sequence[int], *, landed: bool = True) -> None:
-    """Stage batches of one order each."""
-    for number in numbers:
-        topic.write([topic.order(number)], batch_number=number)
-        if landed:
-            topic.land(number)
-
-
-def test_a_stream_continues_from_its_checkpoint(stream: Stream, topic: Staging) -> None:
+def test_a_stream_continues_from_its_checkpoint(stream: Stream, topic: Topic) -> None:
     """A restarted stream reads only later batches, and waits for the one that has not landed."""
     topic.begin(EPOCH)
-    stage(topic, [1, 2])
+    topic.stage([1, 2])
     stream.once()
-    stage(topic, [3])
-    stage(topic, [4], landed=False)
+    topic.stage([3])
+    topic.stage([4], landed=False)
     stream.once()
     stream.once()
     before = stream.rows("batch_number", "Number__c")
@@ -107,10 +99,11 @@ def test_a_stream_continues_from_its_checkpoint(stream: Stream, topic: Staging) 
     assert stream.rows("batch_number") == [(1,), (2,), (3,), (4,)]
 
 
-def test_a_swept_batch_ends_the_stream(stream: Stream, topic: Staging) -> None:
+@pytest.mark.full
+def test_a_swept_batch_ends_the_stream(stream: Stream, topic: Topic) -> None:
     """A stream whose next batch was swept fails with the remedy, and reads nothing beyond it."""
     topic.begin(EPOCH)
-    stage(topic, [1, 2, 3])
+    topic.stage([1, 2, 3])
     stream.options["maxBatchesPerTrigger"] = 1
     stream.once()
     shutil.rmtree(topic.folder / layout.batch_folder(EPOCH, 2))
@@ -123,10 +116,11 @@ def test_a_swept_batch_ends_the_stream(stream: Stream, topic: Staging) -> None:
     assert stream.rows("batch_number") == [(1,)]
 
 
-def test_a_new_epoch_follows(stream: Stream, topic: Staging) -> None:
+@pytest.mark.full
+def test_a_new_epoch_follows(stream: Stream, topic: Topic) -> None:
     """The batches of a new epoch come after those of its previous epoch, whatever their names."""
     topic.begin(EPOCH)
-    stage(topic, [1, 2], landed=False)
+    topic.stage([1, 2], landed=False)
     topic.begin("0a", previous=EPOCH)
     topic.write([topic.order(7)], batch_number=1, epoch="0a")
     topic.land(1, "0a")
@@ -140,11 +134,11 @@ def test_a_new_epoch_follows(stream: Stream, topic: Staging) -> None:
 
 
 def test_a_later_field_ends_the_stream_until_it_is_loaded_again(
-    stream: Stream, topic: Staging
+    stream: Stream, topic: Topic
 ) -> None:
     """A field that is staged while the stream runs ends it; the restarted one has its column."""
     topic.begin(EPOCH)
-    stage(topic, [1])
+    topic.stage([1])
     query = stream.follow()
     try:
         newer = topic.event("order2", CreatedDate=0, CreatedById="5", Number__c="new", Size__c=7)
@@ -161,10 +155,11 @@ def test_a_later_field_ends_the_stream_until_it_is_loaded_again(
     assert [tuple(row) for row in rows] == [("N1", None), ("new", 7)]
 
 
-def test_a_later_field_is_rescued_on_request(stream: Stream, topic: Staging) -> None:
+@pytest.mark.full
+def test_a_later_field_is_rescued_on_request(stream: Stream, topic: Topic) -> None:
     """With `later_fields` set to rescue, a field of a running stream goes to `_rescued`."""
     topic.begin(EPOCH)
-    stage(topic, [1])
+    topic.stage([1])
     stream.options["later_fields"] = "rescue"
     query = stream.follow()
     try:
@@ -185,10 +180,10 @@ def test_a_later_field_is_rescued_on_request(stream: Stream, topic: Staging) -> 
 
 
 @pytest.mark.full
-def test_a_thousand_batches_come_in_bounded_micro_batches(stream: Stream, topic: Staging) -> None:
+def test_a_thousand_batches_come_in_bounded_micro_batches(stream: Stream, topic: Topic) -> None:
     """A first start with 1,000 staged batches takes at most 100 of them in a micro-batch."""
     topic.begin(EPOCH)
-    stage(topic, range(1, 1001))
+    topic.stage(range(1, 1001))
 
     query = stream.follow()
     sizes = [one["numInputRows"] for one in query.recentProgress if one["numInputRows"]]
@@ -199,10 +194,10 @@ def test_a_thousand_batches_come_in_bounded_micro_batches(stream: Stream, topic:
 
 
 @pytest.mark.full
-def test_available_now_takes_one_micro_batch(stream: Stream, topic: Staging) -> None:
+def test_available_now_takes_one_micro_batch(stream: Stream, topic: Topic) -> None:
     """The trigger `availableNow` makes one micro-batch of a Python source, within the bound."""
     topic.begin(EPOCH)
-    stage(topic, range(1, 6))
+    topic.stage(range(1, 6))
     stream.options["maxBatchesPerTrigger"] = 3
     stream.once()
     first = stream.rows("batch_number")
