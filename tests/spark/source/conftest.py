@@ -49,9 +49,15 @@ class Topic(Staging):
 
 
 @pytest.fixture
-def topic(tmp_path: Path) -> Topic:
-    """A topic's folder, with characters that names of orgs and topics bring into a path."""
-    area = tmp_path / "staging area"
+def org_id() -> str:
+    """An org whose name has characters that a path needs in another form."""
+    return "00D/x@+é"
+
+
+@pytest.fixture
+def topic(tmp_path: Path, org_id: str) -> Topic:
+    """A topic's folder in a staging area of its own."""
+    area = tmp_path / "staging"
     area.mkdir()
     (area / layout.AREA).write_text(json.dumps({"staging_id": "a1"}))
-    return Topic(area / layout.topic_folder("00D/x@+é", "orders", "/event/Order__e"))
+    return Topic(area / layout.topic_folder(org_id, "orders", "/event/Order__e"))
