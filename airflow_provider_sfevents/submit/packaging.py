@@ -20,6 +20,7 @@ _SHARED = (
     "staging/layout.py",
     "staging/manifest.py",
     "staging/payload_bounds.py",
+    "staging/sidecar_files.py",
 )
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can hold
 

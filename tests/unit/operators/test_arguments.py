@@ -198,6 +198,8 @@ def test_bounds_that_cannot_be_are_refused_when_the_dag_is_parsed(
         ({"on_type_change": "drop"}, "on_type_change='drop' is not known; give new_column or"),
         ({"decimals": {"Amount__c": "money"}}, "decimals gives Amount__c the type 'money'"),
         ({"max_quarantined": -1}, "max_quarantined=-1 is below 0"),
+        ({"keep_for": 60}, "keep_for=60 is no length of time; give a timedelta"),
+        ({"keep_for": timedelta(-1)}, "keep_for=.* is no length of time"),
     ],
 )
 def test_where_to_land_is_checked_when_the_dag_is_parsed(
