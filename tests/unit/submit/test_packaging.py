@@ -10,19 +10,22 @@ from pathlib import Path
 from airflow_provider_sfevents.submit import packaging
 
 # Imports every module of the zip in a process that refuses Airflow and gRPC, as on an executor.
+# PySpark is refused, too, but for the one module whose classes extend those of PySpark.
 ISOLATED = """
 import importlib, sys, zipfile
 class Refuse:
     def find_spec(self, name, path=None, target=None):
         top = name.partition(".")[0]
+        if top == "pyspark" and importing == "airflow_provider_sfevents.spark.source.data_source":
+            return None
         if top in {"airflow", "grpc", "google", "upath", "fsspec", "httpx", "pyspark"}:
             raise AssertionError(f"imports {name}")
 sys.meta_path.insert(0, Refuse())
 sys.path.insert(0, sys.argv[1])
 found = zipfile.ZipFile(sys.argv[1]).namelist()
 names = [n[:-3].removesuffix("/__init__").replace("/", ".") for n in found]
-for name in names:
-    module = importlib.import_module(name)
+for importing in names:
+    module = importlib.import_module(importing)
     assert sys.argv[1] in module.__file__, module.__file__
 print(len(names))
 """
@@ -48,7 +51,7 @@ def test_the_zip_holds_the_job_and_what_it_stands_on(tmp_path: Path) -> None:
 
 
 def test_every_module_of_the_zip_imports_without_airflow_and_grpc(tmp_path: Path) -> None:
-    """All modules of the zip import in a Python without Airflow, gRPC and pyspark."""
+    """All modules of the zip import without Airflow and gRPC, and all but one without PySpark."""
     zipped = packaging.py_files(tmp_path)
 
     done = subprocess.run(
