@@ -38,6 +38,10 @@ _UNREADABLE = re.compile(
 _PATH = re.compile(r"(?:file:|s3a?:|hdfs:|gs:|abfss?:)?/[^\s:\]]+")
 
 
+_NO_SESSION = re.compile(r"INVALID_HANDLE\.(?:SESSION|OPERATION)_\w+")
+_NO_SERVER = re.compile(
+    r"StatusCode\.UNAVAILABLE|failed to connect to all addresses|RETRIES_EXCEEDED"
+)
 _WRONG_JAR = re.compile(
     r"(?:NoSuchMethodError|NoClassDefFoundError|IncompatibleClassChangeError|AbstractMethodError)"
     r"[^\n]*"
@@ -66,7 +70,23 @@ def one_line(error: BaseException) -> str:
             "driver pandas too: install them, or ship an environment with --archives and "
             "PYSPARK_PYTHON (docs/how-to/clusters.md)."
         )
-    return _of_pythons(text) or no_store(text) or _of_jars(text) or _of_files(text)
+    return (
+        _of_server(text) or _of_pythons(text) or no_store(text) or _of_jars(text) or _of_files(text)
+    )
+
+
+def _of_server(text: str) -> str:
+    if gone := _NO_SESSION.search(text):
+        return (
+            f"The Spark Connect server has ended this session ({gone[0]}): it was restarted, or "
+            "the session had expired. Run the task again, which takes a new session."
+        )
+    if _NO_SERVER.search(text):
+        return (
+            "The Spark Connect server does not answer. Check that it runs at the connection's "
+            "address, then run the task again."
+        )
+    return ""
 
 
 def _of_pythons(text: str) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark.remote import is_remote
 from airflow_provider_sfevents.spark.stores.hadoop_files import HadoopFiles
 from airflow_provider_sfevents.spark.stores.local_files import LocalFiles, local_path
@@ -34,8 +35,9 @@ class Files:
 
     def __init__(self, spark: SparkSession, stores: Stores | None = None) -> None:
         self._local = LocalFiles()
+        self._is_remote = is_remote(spark)
         self._other: HadoopFiles | ObjectFiles = (
-            ObjectFiles(stores or local_only) if is_remote(spark) else HadoopFiles(spark)
+            ObjectFiles(stores or local_only) if self._is_remote else HadoopFiles(spark)
         )
 
     def exists(self, url: str) -> bool:
@@ -114,6 +116,18 @@ class Files:
     def remove_if_empty(self, url: str) -> None:
         """Delete a folder that holds nothing; a twin that puts something in meanwhile keeps it."""
         self._store(url).remove_if_empty(url)
+
+    def check_shared(self, folder: str) -> None:
+        """Check that a local folder that Spark has just written is on this machine.
+
+        :raises ConfigurationError: it is not: a Spark Connect server has a disk of its own there.
+        """
+        if self._is_remote and local_path(folder) is not None and not self._local.exists(folder):
+            raise ConfigurationError(
+                f"Spark has written into {folder}, and no such folder is on this machine: the "
+                "Spark Connect server has another disk there. Nothing was landed. Give an object "
+                "store, or a folder that both have under this path; or land by spark-submit."
+            )
 
     def _store(self, url: str) -> LocalFiles | HadoopFiles | ObjectFiles:
         is_local = local_path(url) is not None and self._other.is_local(url)

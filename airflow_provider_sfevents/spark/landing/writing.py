@@ -173,6 +173,7 @@ class AttemptWriter:
         writer.options(**plain).option(
             "mapreduce.fileoutputcommitter.marksuccessfuljobs", "false"
         ).parquet(f"{self._folder}/{table}")
+        self._files.check_shared(f"{self._folder}/{table}")
         before = self._written.get(table, {})
         paths = [
             f"{table}/{path}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
+from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.spark.failure import one_line
@@ -175,3 +176,20 @@ def test_a_jar_for_another_spark_is_named_with_the_right_ones() -> None:
     assert "built for another Spark (NoSuchMethodError" in said
     assert coordinates.DELTA in said
     assert "\n" not in said
+
+
+def test_a_conflict_over_spark_connect_is_known_by_the_servers_stack_trace() -> None:
+    """A session of Spark Connect has the Java exceptions as text beside the message."""
+    said = "io.delta.exceptions.ConcurrentAppendException: Files were added\n\tat io.delta"
+    trace = f"org.apache.spark.SparkException\nCaused by: {said}"
+    assert is_conflict(SparkConnectGrpcException("Job aborted.", server_stacktrace=trace))
+    assert not is_conflict(SparkConnectGrpcException("Job aborted.", server_stacktrace=""))
+
+
+def test_a_server_that_ended_the_session_or_does_not_answer_is_named() -> None:
+    """The line of each has its remedy."""
+    ended = "[INVALID_HANDLE.SESSION_CLOSED] The handle 1b1eea36 is invalid. Session was closed."
+    silent = 'status = StatusCode.UNAVAILABLE details = "failed to connect to all addresses"'
+    lines = [one_line(SparkConnectGrpcException(text)) for text in (ended, silent)]
+    assert lines[0].startswith("The Spark Connect server has ended this session (INVALID_HANDLE")
+    assert lines[1].startswith("The Spark Connect server does not answer. Check that it runs")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from uuid import uuid4
 
 import pyarrow as pa
@@ -12,12 +12,16 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, StagingError
+from airflow_provider_sfevents.spark.files import Files
 from airflow_provider_sfevents.spark.stores.object_files import ObjectFiles, local_only
 from airflow_provider_sfevents.spark.stores.parquet_footers import Footer
 from tests.unit.staging.bucket import Bucket
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
 
 
 @pytest.fixture
@@ -113,3 +117,12 @@ def test_without_file_systems_only_local_disks_are_reached() -> None:
     look: Callable[[str], bool] = ObjectFiles(local_only).exists
     with pytest.raises(ConfigurationError, match=r"s3a://lake/x is not on a disk.*spark-submit"):
         look("s3a://lake/x")
+
+
+def test_a_server_with_a_disk_of_its_own_is_refused(tmp_path: Path) -> None:
+    """A folder that a Spark Connect server wrote, and that is not here, is an error with remedy."""
+    files = Files(cast("SparkSession", object()))
+    files.check_shared(str(tmp_path))
+    files.check_shared("s3a://lake/none")
+    with pytest.raises(ConfigurationError, match=r"none, and no such folder.*another disk there"):
+        files.check_shared(f"file://{tmp_path}/none")

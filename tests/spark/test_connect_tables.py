@@ -1,0 +1,35 @@
+"""Rules of landing, applying, snapshots and upkeep over Spark Connect, by the classic tests."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.spark.connected import server_url, spark
+from tests.spark.test_apply_places import (
+    test_records_their_history_and_what_was_held_are_in_a_catalog,
+)
+from tests.spark.test_apply_snapshots import test_tables_are_seeded_by_bulk_and_by_rest
+from tests.spark.test_tables import (
+    test_columns_are_added_and_never_dropped,
+    test_events_delivered_again_land_once,
+    test_landing_another_form_replaces_exactly_the_batchs_rows,
+)
+from tests.spark.test_upkeep import test_many_small_files_become_few_with_the_same_rows
+
+__all__ = [
+    "server_url",
+    "spark",
+    "test_columns_are_added_and_never_dropped",
+    "test_events_delivered_again_land_once",
+    "test_landing_another_form_replaces_exactly_the_batchs_rows",
+    "test_many_small_files_become_few_with_the_same_rows",
+    "test_records_their_history_and_what_was_held_are_in_a_catalog",
+    "test_tables_are_seeded_by_bulk_and_by_rest",
+]
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.full,
+    pytest.mark.timeout(1800),
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
