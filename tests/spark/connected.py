@@ -5,6 +5,7 @@ A module imports `spark` and the tests of other modules, which then run in sessi
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -27,13 +28,23 @@ def server_url(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         yield server.url
 
 
-@pytest.fixture
-def spark(server_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """A session of the server, as a task has it: one for each test."""
+@contextmanager
+def session_of(url: str) -> Iterator[Any]:
+    """A session of a server, as a task has it; within the block, PySpark is that of Connect."""
     from pyspark.sql.connect.session import SparkSession
 
-    # PySpark chooses the functions of Spark Connect by it; other tests have a classic session.
-    monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
-    session = SparkSession.builder.remote(server_url).create()
-    yield session
-    session.stop()
+    # PySpark chooses its functions by it; other tests have a classic session.
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
+        session = SparkSession.builder.remote(url).create()
+        try:
+            yield session
+        finally:
+            session.stop()
+
+
+@pytest.fixture
+def spark(server_url: str) -> Iterator[Any]:
+    """A session for each test."""
+    with session_of(server_url) as session:
+        yield session

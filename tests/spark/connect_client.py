@@ -1,0 +1,43 @@
+"""A landing over Spark Connect in a process that dies while the server runs its commit.
+
+Run by `test_connect_killed` with a server's URL and the job's arguments.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sfevents import steps
+from airflow_provider_sfevents.spark.land import job_of
+from tests.harness.step_hooks import on_steps
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def main(url: str, arguments: Sequence[str]) -> None:
+    from pyspark.sql.connect.session import SparkSession
+
+    os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
+    session = SparkSession.builder.remote(url).create()
+    asked: list[bool] = []
+
+    def die(*_: Any, done: bool = False, **__: Any) -> None:
+        """The server reports that tasks of a statement are at work."""
+        if asked and not done:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def step(name: str, _about: str) -> None:
+        if name == steps.LANDING_MOVE:
+            asked.append(True)
+
+    session.registerProgressHandler(die)
+    with on_steps(step):
+        job_of(arguments)[2](session)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2:])

@@ -1,0 +1,77 @@
+"""Crash points over Spark Connect: the next landing leaves each event once."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.errors import PySparkException
+
+from airflow_provider_sfevents import steps
+from airflow_provider_sfevents.spark.failure import one_line
+from airflow_provider_sfevents.spark.tables import delta
+from airflow_provider_sfevents.spark.tables.sessions import EXTENSIONS
+from tests.harness.connect_server import connect_server
+from tests.harness.jars import or_skip
+from tests.spark.conftest import at
+from tests.spark.connected import server_url, session_of
+from tests.spark.lakes import by_path
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.harness.jars import Jars
+    from tests.spark.conftest import Staging
+
+__all__ = ["server_url"]
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.full,
+    pytest.mark.timeout(1800),
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
+
+
+def test_a_client_killed_while_the_server_commits_is_a_twin(
+    server_url: str, table_format: str, staging: Staging, tmp_path: Path
+) -> None:
+    """The statement of a killed client goes on beside the next landing, and changes nothing."""
+    manifest = staging.write([staging.order(n) for n in range(20)])
+    where = ["--manifest", manifest, "--table", str(tmp_path / "lake"), "--format", table_format]
+    command = [sys.executable, "-m", "tests.spark.connect_client", server_url, *where]
+
+    killed = subprocess.run(command, check=False, capture_output=True, text=True, timeout=1200)
+
+    assert killed.returncode == -signal.SIGKILL, killed.stderr[-2000:]
+    with session_of(server_url) as session:
+        tables = by_path(table_format, session, tmp_path / "lake")
+        tables.land(manifest)
+        assert tables.events() == [("0f3c-1", n) for n in range(20)]
+        assert [*tables.landed()] == ["0f3c-1"]
+        assert not tables.under_way()
+
+
+@pytest.mark.parametrize("step", [steps.LANDING_MOVE, steps.LANDING_LANDED])
+def test_a_server_killed_at_a_step_leaves_a_batch_that_the_next_one_completes(
+    step: str, jars: Jars, staging: Staging, tmp_path: Path
+) -> None:
+    """The landing fails with one line, and a landing over a new server completes the batch."""
+    paths, conf = or_skip(lambda: jars.delta), {EXTENSIONS: delta.EXTENSION}
+    manifest = staging.write([staging.order(n) for n in range(20)])
+    with connect_server(tmp_path, paths, conf) as server, session_of(server.url) as session:
+        session.client.set_retry_policies([])
+        tables = by_path("delta", session, tmp_path / "lake")
+        with pytest.raises(PySparkException) as failure:
+            tables.land(manifest, at(step, server.kill))
+    assert one_line(failure.value).startswith("The Spark Connect server does not answer.")
+
+    with connect_server(tmp_path, paths, conf) as server, session_of(server.url) as session:
+        tables = by_path("delta", session, tmp_path / "lake")
+        tables.land(manifest)
+        assert tables.events() == [("0f3c-1", n) for n in range(20)]
+        assert [*tables.landed()] == ["0f3c-1"]
+        assert not tables.under_way()
