@@ -14,6 +14,7 @@ from airflow_provider_sfevents.spark.files import Files
 from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from airflow_provider_sfevents.spark.tables.interface import Attempt
 from airflow_provider_sfevents.spark.tables.parquet.foreign_files import ForeignFiles
+from tests.harness.killed import Killed
 from tests.harness.step_hooks import no_step
 from tests.spark.conftest import at
 from tests.spark.lakes import land_watched
@@ -34,10 +35,6 @@ pytestmark = [
 DATE = "Order__e/event_date=2026-11-01"
 COMPACTED = f"{DATE}/compacted 0.parquet"
 ALL = [(f"0f3c-{batch_number}", number) for batch_number in (1, 2, 3) for number in range(2)]
-
-
-class Killed(BaseException):
-    """Not an Exception: a process that is killed does not clean up."""
 
 
 def land_in(spark: Any, lake: Lake, manifest: str, step: OnStep = no_step) -> Receipt:

@@ -12,6 +12,7 @@ from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Receipt
+from tests.harness.killed import Killed
 from tests.harness.step_hooks import no_step
 from tests.spark.lakes import land_watched
 
@@ -241,10 +242,6 @@ def test_files_that_come_between_comparison_and_publishing_are_noticed(
     assert taken.count(steps.LANDING_COMPARE) == 2
     assert receipt.duplicates == 2
     assert ids(lake) == [("a", "0f3c-1"), ("c", "0f3c-2"), ("b", f"{LATER}-1")]
-
-
-class Killed(BaseException):
-    """Not an Exception: a process that is killed does not clean up."""
 
 
 @pytest.mark.full

@@ -18,6 +18,7 @@ from airflow_provider_sfevents.spark.landing.land_batch import land
 from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Manifest, Receipt
+from tests.harness.killed import Killed, kill
 from tests.spark.conftest import Staging, at
 from tests.spark.lakes import land_watched
 
@@ -32,10 +33,6 @@ pytestmark = [
 
 OLDER = "2026-11-02T06:30:00+00:00"
 NEWER = "2026-11-02T06:40:00.5+00:00"
-
-
-class Killed(BaseException):
-    """Not an Exception: a process that is killed does not clean up."""
 
 
 @dataclass
@@ -85,10 +82,6 @@ def assert_newer(lake: Lake) -> None:
     assert lake.ordinals("Order__e") == [0, 1]
     said = lake.landed("0f3c-1")
     assert (said.staged_at, said.start) == (datetime.fromisoformat(NEWER), "earliest")
-
-
-def kill() -> None:
-    raise Killed
 
 
 def fail() -> None:

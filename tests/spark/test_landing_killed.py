@@ -12,6 +12,7 @@ from airflow_provider_sfevents.spark import read_table
 from airflow_provider_sfevents.spark.landing.land_batch import land
 from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from airflow_provider_sfevents.staging import layout
+from tests.harness.killed import Killed
 from tests.spark.lakes import land_watched
 
 if TYPE_CHECKING:
@@ -45,10 +46,6 @@ WHOLE = [
     "_batches/0f3c-1.parquet",
     "_quarantine/event_date=2026-11-02/0f3c-1-00001.parquet",
 ]
-
-
-class Killed(BaseException):
-    """Not an Exception: a process that is killed does not clean up."""
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from airflow_provider_sfevents.spark.tables.merging.merged_ledger import (
     OtherFormError,
 )
 from airflow_provider_sfevents.spark.tables.opening import open_dialect
+from tests.harness.killed import Killed, kill
 from tests.spark.conftest import at
 from tests.unit.spark.tables.test_ledger import ROW
 
@@ -34,14 +35,6 @@ pytestmark = [
 
 OLDER = replace(ROW, revision=1)
 NEWER = replace(OLDER, staged_at=OLDER.staged_at + timedelta(microseconds=1), attempt="b")
-
-
-class Killed(BaseException):
-    """Not an Exception: a killed process does not clean up."""
-
-
-def kill() -> None:
-    raise Killed
 
 
 def opened(tables: Tables) -> MergedLedger:
@@ -114,7 +107,7 @@ def test_two_forms_that_say_at_once_that_they_have_landed(tables: Tables) -> Non
 def test_a_landing_killed_around_its_row_is_completed_by_the_next(
     tables: Tables, staging: Staging
 ) -> None:
-    """The row is there once, says what has landed, and counts the landings that wrote it."""
+    """After a kill the ledger has the batch's row once, with the count of its landings."""
     manifest = staging.write([staging.order(0), staging.order(1, day=1), ("order", b"")])
     with pytest.raises(Killed):
         tables.land(manifest, at(steps.LANDING_LANDED, kill))

@@ -15,6 +15,7 @@ from airflow_provider_sfevents.exceptions import NotLandedError
 from airflow_provider_sfevents.spark import read_table
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Manifest
+from tests.harness.killed import Killed, kill
 from tests.spark.conftest import Staging, at
 
 if TYPE_CHECKING:
@@ -29,14 +30,6 @@ pytestmark = [
 
 OLDER = "2026-11-02T06:30:00+00:00"
 NEWER = "2026-11-02T06:40:00.5+00:00"
-
-
-class Killed(BaseException):
-    """Not an Exception: a process that is killed does not clean up."""
-
-
-def kill() -> None:
-    raise Killed
 
 
 @pytest.mark.parametrize("table", ["Order__e", "_quarantine"])

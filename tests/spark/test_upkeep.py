@@ -12,6 +12,7 @@ from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark.changes.tables import TOMBSTONES
 from airflow_provider_sfevents.spark.upkeep.job import maintain
 from airflow_provider_sfevents.spark.upkeep.plan import UpkeepOptions
+from tests.harness.killed import Killed, kill
 from tests.harness.step_hooks import no_step, on_steps
 from tests.spark.conftest import at
 from tests.spark.lakes import Tables, by_path
@@ -33,14 +34,6 @@ pytestmark = [
 COLUMNS = ("batch_id", "batch_ordinal", "event_id", "Number__c", "Amount__c", "event_date")
 TEN_DAYS = 240 * 3600
 LAST = {"delta": "upkeep-done", "iceberg": "upkeep-remove"}
-
-
-class Killed(BaseException):
-    """Not an Exception: a process that is killed does not clean up."""
-
-
-def die() -> None:
-    raise Killed
 
 
 def upkeep(tables: Tables, step: OnStep = no_step, **more: Any) -> dict[str, Any]:
@@ -124,7 +117,7 @@ def test_files_that_no_kept_version_needs_are_removed(tables: Tables, staging: S
     with pytest.raises(Killed):
         # Iceberg would refuse to look for stray files that are so young, after it has expired
         # snapshots.
-        upkeep(tables, at(LAST[tables.table_format], die), keep_hours=0)
+        upkeep(tables, at(LAST[tables.table_format], kill), keep_hours=0)
     assert len(files(tables)) == 2
     assert tables.rows("Order__e", *COLUMNS) == before
 

@@ -12,6 +12,7 @@ import pytest
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.spark.upkeep.job import maintain
 from airflow_provider_sfevents.spark.upkeep.plan import UpkeepOptions
+from tests.harness.killed import Killed, kill
 from tests.harness.step_hooks import no_step, on_steps
 from tests.spark.conftest import at
 from tests.spark.orgs import A, B, CurrentState, event
@@ -51,14 +52,6 @@ DISTURBED = (
 )
 
 
-class Killed(BaseException):
-    """Not an Exception: a process that is killed does not clean up."""
-
-
-def die() -> None:
-    raise Killed
-
-
 def upkeep(tables: Tables, step: OnStep = no_step) -> dict[str, Any]:
     options = UpkeepOptions(
         table=tables.table, current_state="", table_format=tables.table_format, dry_run=False
@@ -82,7 +75,7 @@ def dying(number: int) -> OnStep:
     def step(name: str, _about: str) -> None:
         taken.append(name)
         if len(taken) == number:
-            die()
+            kill()
 
     return step
 
@@ -125,7 +118,7 @@ def test_the_next_upkeep_completes_one_that_was_killed(tables: Tables, staging: 
         delete(tables, f"N{10 * batch_number}")
         there |= {*expected(batch_number)} - {(batch_number, 0, f"N{10 * batch_number}")}
         with suppress(Killed):
-            upkeep(tables, at(step, die))
+            upkeep(tables, at(step, kill))
         assert set(tables.rows("Order__e", *NUMBERS)) == there, step
 
         upkeep(tables, lambda name, _about: taken.add(name))
@@ -149,7 +142,7 @@ def test_batches_land_at_every_step_of_upkeep(tables: Tables, staging: Staging) 
             tables.land(manifest)
             tables.land(first)
             if is_killed:
-                die()
+                kill()
 
         if is_killed:
             with pytest.raises(Killed):
@@ -171,7 +164,7 @@ def test_upkeep_is_killed_at_every_step_of_a_landing(tables: Tables, staging: St
             if name == fatal:
                 with pytest.raises(Killed):
                     upkeep(tables, dying(next(deaths)))
-                die()
+                kill()
 
         with pytest.raises(Killed):
             tables.land(manifest, disturbed)
@@ -217,7 +210,7 @@ def test_upkeep_is_killed_at_every_commit_of_an_apply(
             if name == steps.APPLY_COMMIT and about == fatal:
                 with pytest.raises(Killed):
                     upkeep_of_state(state, dying(next(deaths)))
-                die()
+                kill()
 
         with pytest.raises(Killed):
             state.apply(changes, disturbed)

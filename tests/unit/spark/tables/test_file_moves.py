@@ -16,6 +16,7 @@ from airflow_provider_sfevents.spark.tables.file_moves import (
     plan_moves,
     publish,
 )
+from tests.harness.killed import Killed
 from tests.harness.step_hooks import on_steps
 
 if TYPE_CHECKING:
@@ -34,10 +35,6 @@ TARGETS = (
 )
 MARK = Mark(batch_id=BATCH, target="_batches/e1-7-r1.parquet", content=b"it has landed")
 LEDGER = f"lake/{MARK.target}"
-
-
-class Killed(BaseException):
-    pass
 
 
 class Disk:

@@ -12,14 +12,11 @@ import pytest
 
 from airflow_provider_sfevents.spark.tables import ledger
 from airflow_provider_sfevents.spark.tables.parquet.file_ledger import fold
+from tests.harness.killed import Killed
 from tests.unit.spark.tables.test_ledger import ROW
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-
-class Killed(BaseException):
-    pass
 
 
 class Folder:
