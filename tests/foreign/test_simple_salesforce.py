@@ -69,6 +69,6 @@ def test_events(bus: Emulator, topic: str, client: ForeignClient) -> None:
 
 
 def test_an_object_that_is_not_there(client: ForeignClient) -> None:
-    """An unknown object is the client's own error."""
+    """An unknown object raises the client's own error class."""
     with pytest.raises(ForeignError, match="SalesforceResourceNotFound"):
         of(client, "of_object", "Nothing__c", "create", {"Name": "x"})

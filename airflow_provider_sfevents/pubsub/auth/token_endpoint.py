@@ -69,7 +69,7 @@ def form(login: OAuthLogin, now: datetime) -> dict[str, str]:
 
 
 def read_grant(answer: httpx.Response, login: OAuthLogin, now: datetime) -> TokenGrant:
-    """The grant in an answer.
+    """Return the grant in an answer of the token endpoint.
 
     :raises AuthenticationError: refused, with Salesforce's reason and the remedy.
     :raises ConfigurationError: the host is no Salesforce login.

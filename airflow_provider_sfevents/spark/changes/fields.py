@@ -35,12 +35,12 @@ _NUMBERS = frozenset({"int", "long", "double", "decimal"})
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """The columns of an entity's table that come from fields.
+    """Columns of an entity's table that hold the values of fields.
 
-    Without the header, the envelope and this room's own.
+    Columns of the header, the envelope and the apply itself are not among them.
 
-    :param columns: where a field changed its kind it has several columns: the one with the value,
-        and others that are null then.
+    :param columns: a field that changed its kind has several columns; one has the value, and the
+        others are null.
     """
 
     columns: tuple[Column, ...]

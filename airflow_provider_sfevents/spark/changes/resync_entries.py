@@ -71,7 +71,7 @@ class ResyncEntry:
         return self.since < order
 
     def is_answered_by(self, read_at: datetime) -> bool:
-        """True if an entity snapshot that began then surely contains the unreported changes."""
+        """True if an entity snapshot that began at this time surely has the unreported changes."""
         return self.gap_at + CLOCK_GRAIN <= read_at
 
 

@@ -147,7 +147,7 @@ def test_connections_may_grow_too_old(talk: Talk) -> None:
 
 
 def test_faults_by_rate(talk: Talk) -> None:
-    """With the rate 1 every call fails as seen live, and no fault is left."""
+    """With a fault rate of 1 every call fails; the error is one that live orgs have sent."""
     with Emulator(knobs=Knobs(fault_rate=1.0)) as bus:
         topic = _topic(bus)
 
