@@ -27,7 +27,7 @@ def _here(org: OrgUnderTest) -> None:
 
 @pytest.mark.parametrize("name", [name for name in deviations.EMULATOR if name != TOO_SHORT])
 def test_its_knobs_end_a_deviation(name: str) -> None:
-    """With its knobs, the emulator passes the test that it fails by default."""
+    """With a deviation's knobs the emulator passes the test that it fails by default."""
     module, _, function = name.partition("::")
     test = getattr(import_module(f"tests.contract.{module}"), function)
     with emulated(**deviations.EMULATOR[name].knobs) as other:

@@ -75,7 +75,7 @@ def test_an_unknown_topic_lacks_permission(org: OrgUnderTest) -> None:
 
 @pytest.mark.parametrize("name", ["", " "], ids=["empty", "blank"])
 def test_a_topic_without_a_name_is_refused(org: OrgUnderTest, name: str) -> None:
-    """Its code is `topic.validation.empty`. Source: Handle Errors page."""
+    """The code of an empty topic is `topic.validation.empty`. Source: Handle Errors page."""
     found = refused(org.client.get_topic, name)
     assert found.what == ("INVALID_ARGUMENT", "topic.validation.empty")
 
@@ -147,7 +147,7 @@ def test_a_fields_doc_has_its_role_and_type(org: OrgUnderTest) -> None:
 
 @pytest.mark.parametrize("schema_id", ["", " "], ids=["empty", "blank"])
 def test_a_schema_without_an_id_is_refused(org: OrgUnderTest, schema_id: str) -> None:
-    """Its code is `schema.validation.failed`. Source: Handle Errors page."""
+    """The code of an empty schema id is `schema.validation.failed`. Source: Handle Errors page."""
     found = refused(org.client.get_schema, schema_id)
     assert found.what == ("INVALID_ARGUMENT", "schema.validation.failed")
 

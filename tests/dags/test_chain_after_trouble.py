@@ -121,7 +121,7 @@ def test_a_fetch_that_is_ended_keeps_what_came(story: Story) -> None:
 
 
 def test_the_next_run_goes_on_after_what_was_kept(story: Story) -> None:
-    """It pays for the new events only, and commits old and new as one batch."""
+    """The next run pays for the new events only, and commits old and new as one batch."""
     seen = story.seen["after the end"]
     assert set(seen.run.tasks.values()) == {"success"}, seen.run.log
     assert seen.deliveries == len(story.published) == 13

@@ -81,7 +81,7 @@ def test_a_topic_twice_in_one_mapping(story: Story) -> None:
 
 
 def test_nothing_is_spent_and_nothing_begun(story: Story) -> None:
-    """No event was delivered, no position was written or changed, and no batch was begun."""
+    """A mistake delivers no event, writes no position and begins no batch."""
     assert story.here.bus.deliveries() == 0
     assert story.here.airflow._query("SELECT key, val FROM variable") == [(EDITED, story.edited)]
     staged = [

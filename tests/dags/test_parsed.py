@@ -32,7 +32,7 @@ with DAG("waiting"):
 
 
 def test_every_example_is_parsed(repository: Path) -> None:
-    """One DAG in each file of `dags/`, named like it, with its docstring as the text in the UI."""
+    """Each file of `dags/` has one DAG of its name, with its docstring as the text in the UI."""
     bag = _bag(repository / "dags")
     assert bag.import_errors == {}
     names = {path.stem for path in (repository / "dags").glob("*.py")}

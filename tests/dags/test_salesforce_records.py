@@ -269,7 +269,7 @@ def test_upkeep_changes_no_row(story: Story) -> None:
 
 
 def test_a_batch_that_is_replayed_changes_nothing(story: Story) -> None:
-    """No row differs, in the log or in the tables, and nothing is delivered again."""
+    """A batch that is replayed changes no row in any table, and delivers nothing again."""
     assert story.seen["again"] == story.seen["changed"]
     for said in ("batch_id", "events", "tables"):
         assert story.results["again"][said] == story.results["changed"][said]

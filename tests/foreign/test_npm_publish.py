@@ -79,7 +79,7 @@ def test_a_topic_that_takes_no_events(bus: Emulator, npm: Start) -> None:
 
 
 def test_what_one_publishes_the_other_is_delivered(topic: str, npm: Start) -> None:
-    """Two such clients communicate over the bus."""
+    """Two Node clients communicate over the bus."""
     reader, writer = npm("oauth-jwt-bearer"), npm()
     reader.order("subscribeFromEarliest", topic=topic, count=1)
     result = writer.order("publish", topic=topic, payload=payload("A-1", 0.25))

@@ -188,7 +188,7 @@ def test_missing_values_are_null(landed: Landed) -> None:
 
 
 def test_every_record_is_in_the_table_as_it_is_in_the_file(landed: Landed) -> None:
-    """Record by record, with all columns, neither side has one that the other has not."""
+    """The table has each record of the file, with all columns, and no other record."""
     for these, those in (("landed", "flights"), ("flights", "landed")):
         query = f"SELECT count(*) FROM (SELECT * FROM {these} EXCEPT ALL SELECT * FROM {those})"  # noqa: S608
         assert landed.sql.execute(query).fetchall() == [(0,)]

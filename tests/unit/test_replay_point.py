@@ -98,7 +98,7 @@ def test_topics(topic: str) -> None:
     ],
 )
 def test_names_that_are_no_topics(topic: Any) -> None:
-    """Other names, such as those of PushTopics, are refused with the allowed forms."""
+    """Names that are no topics, such as PushTopics, are refused with the allowed forms."""
     with pytest.raises(TopicError, match="/event/Order__e"):
         check_topic(topic)
 
@@ -113,7 +113,7 @@ def test_replay_ids_are_bytes_or_hex(given: bytes | str, kept: str) -> None:
 
 @pytest.mark.parametrize("given", [b"", "", "f", "0x00", "latest", "00" * 129, b"0" * 129, 7, None])
 def test_what_is_no_replay_id(given: Any) -> None:
-    """The error names the wrong value and the accepted forms."""
+    """The error of a wrong replay id names the value and the accepted forms."""
     with pytest.raises(ConfigurationError, match=r"is no replay id\. Give the bytes of a delivery"):
         replay_id_hex(given)
 

@@ -66,7 +66,7 @@ def test_events_come_out_of_order(talk: Talk) -> None:
 
 
 def test_a_reconnect_gets_some_again(talk: Talk) -> None:
-    """Only the next stream after a replay id starts earlier."""
+    """Only the next stream that starts at a replay id gets earlier events again."""
     with Emulator(knobs=QUICK) as bus:
         topic, ids = _published(bus, 6)
         bus.resend_on_reconnect(2)

@@ -155,7 +155,7 @@ def test_orgs_do_not_see_each_other(talk: Talk) -> None:
 
 
 def test_rpc_ids_as_hex(talk: Talk) -> None:
-    """The other form of rpc ids is available."""
+    """A knob makes rpc ids hex."""
     with Emulator(knobs=Knobs(rpc_id_style="hex32")) as bus:
         refused = talk(bus, _call("GetTopic"))
         assert len(refused.trailers["rpc-id"]) == 32

@@ -102,7 +102,7 @@ def test_a_stream_is_cut_after_so_many_events(bus: Emulator, talk: Talk, how: st
 
 
 def test_only_the_stream_that_was_meant_gets_an_rst(plain: Emulator, talk: Talk) -> None:
-    """Another stream of the same connection continues."""
+    """An RST_STREAM for one stream leaves the connection's other streams open."""
     publish(plain, 3)
 
     async def scenario(client: Any) -> Any:

@@ -54,7 +54,7 @@ DAG = """
 def test_each_store_carries_a_position_from_run_to_run(
     airflow_home: AirflowHome, repository: object
 ) -> None:
-    """In a real Airflow, a run continues after the one before, and a retry after its first try."""
+    """In a real Airflow, a run continues after the last run, and a retry after its first try."""
     airflow_home.environment["PYTHONPATH"] = str(repository)
     (airflow_home.dags / "positions.py").write_text(dedent(DAG))
     for day, expected in (

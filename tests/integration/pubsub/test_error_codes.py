@@ -192,7 +192,7 @@ def expected_kind(rpc: str, row: Row) -> type[SfEventsError]:
 
 @pytest.mark.parametrize(("rpc", "code", "status"), ROWS)
 async def test_a_code(pair: Pair, rpc: str, code: str, status: str) -> None:
-    """With any status a code leads to its error, number of calls, rpc id and remedy."""
+    """Each code leads to its error, number of calls, rpc id and remedy, with any status."""
     bus, client = pair
     row, times = EXPECTED[code], expected_calls(rpc, EXPECTED[code])
     bus.define_event("Other__e", {"Number__c": "Double"})

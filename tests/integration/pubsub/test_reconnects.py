@@ -122,7 +122,7 @@ async def test_a_keepalive_is_a_place_to_go_on_from(bus: ScriptedBus, client: Pu
 async def test_a_service_that_stays_away_is_given_up(
     bus: ScriptedBus, client: PubSubClient
 ) -> None:
-    """After so many streams without an answer the error is raised, with the rpc id."""
+    """After a limit of streams without an answer the error is raised, with the rpc id."""
 
     async def down(stream: SeenStream) -> AsyncIterator[Any]:
         await stream.fail("INTERNAL", "service.unavailable")

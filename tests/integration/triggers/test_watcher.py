@@ -205,7 +205,7 @@ def test_watchers_of_one_topic_use_one_subscription(consumer: Consumer, bus: Emu
 
 
 def test_a_staging_area_that_the_triggerer_cannot_write(consumer: Consumer, bus: Emulator) -> None:
-    """Without a writable staging area a run is started once, and told of the redelivery."""
+    """Without a writable staging area a run is started once, and warned of the redelivery."""
     consumer.root.parent.joinpath("file").write_text("in the way")
     consumer.run_once()
 

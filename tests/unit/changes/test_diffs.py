@@ -81,7 +81,7 @@ def test_a_base_that_is_the_new_value_stays() -> None:
     ids=["no base", "no diff", "no hash", "wrong hash", "wrong base", "empty base"],
 )
 def test_what_cannot_be_proved_is_not_believed(base: str | None, text: str, why: str) -> None:
-    """Without a base, a hash or a match there is no value."""
+    """Without a base, a hash or a match a diff gives no value."""
     with pytest.raises(UnpatchableError, match=why):
         patched(base, text)
 

@@ -61,7 +61,7 @@ def test_an_update_of_a_deleted_record_marks_it() -> None:
 
 
 def test_deleted_and_undeleted_in_one_transaction() -> None:
-    """A record that is deleted and undeleted in one transaction is there."""
+    """A record that is deleted and undeleted in one transaction exists."""
     events = [
         change(2, "DELETE", transaction_key="t"),
         change(3, "UNDELETE", Phone="2", transaction_key="t"),
@@ -226,7 +226,7 @@ def test_what_cannot_be_understood_is_quarantined_and_marks(event: Any, reason: 
 
 
 def test_a_diff_that_cannot_be_applied_leaves_its_field() -> None:
-    """The other fields are set, the record is marked, and the diff is never stored."""
+    """If a diff cannot be applied, the other fields are set, and the record is marked."""
     event = change(2, Phone="2", Description="--- \n+++ x", diffs=("Description",))
     after = folded(event, change(3, Phone="3"), state=state(1, Description="long"))
     assert row(after) == {"Phone": "2", "Description": "long"}

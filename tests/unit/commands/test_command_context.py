@@ -23,7 +23,7 @@ def test_a_record_of_a_newer_release_may_not() -> None:
 
 
 def test_several_orgs_are_not_guessed_at() -> None:
-    """One org is taken, none is empty, and several are an error that names `--conn-id`."""
+    """The only org is taken, no org is empty text, several are an error that names `--conn-id`."""
     assert only_org({"00D1"}, "asset") == "00D1"
     assert only_org(set(), "asset") == ""
     with pytest.raises(ConfigurationError, match=r"for 2 orgs: 00D1, 00D2.*--conn-id"):

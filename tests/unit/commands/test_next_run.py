@@ -140,7 +140,7 @@ def test_what_is_left_behind_is_told() -> None:
     ],
 )
 def test_what_a_start_costs_is_told(start: str, expected: str) -> None:
-    """Each start is described with its redelivered or skipped events."""
+    """Each replay point is described with its redelivered or skipped events."""
     assert expected in next_run.meaning(start)[0]
 
 

@@ -9,7 +9,7 @@ from airflow_provider_sfevents.emulator.extras import require
 
 
 def test_missing_extra_names_the_remedy() -> None:
-    """The error names the missing module and the pip command for it."""
+    """The error of a missing extra names the module and the pip command."""
     with pytest.raises(
         EmulatorError,
         match=r"'no_such_module'.*pip install 'airflow-provider-sfevents\[emulator\]'",

@@ -51,7 +51,7 @@ def test_without_a_registry_it_says_what_npm_said(machine: Path) -> None:
 
 
 def test_what_is_kept_is_not_got_again(machine: Path) -> None:
-    """One call of npm for a lock file, with that lock file before it."""
+    """A lock file is installed by one call of npm, and not again."""
     npm(machine, INSTALLS)
     folder = node_modules().parent
     assert node_modules().parent == folder

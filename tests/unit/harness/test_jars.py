@@ -15,7 +15,7 @@ COORDINATE = "org.example:thing:1.2"
 
 
 def test_jars_that_are_kept_are_taken_without_what_spark_brings(tmp_path: Path) -> None:
-    """Another version of a library of Spark's own would stand in its way."""
+    """Kept jars are used, without other versions of Spark's own libraries."""
     kept = tmp_path / "org.example_thing_1.2"
     kept.mkdir()
     for name in ("thing-1.2.jar", "snappy-java-0.0.1.jar", "notes.txt"):

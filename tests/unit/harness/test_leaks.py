@@ -42,13 +42,13 @@ def test_each_line_of_a_key_is_a_secret() -> None:
 
 @pytest.mark.parametrize("token", ["00D000000000001!AQ0A", "00D000000000001%21AQ0A"])
 def test_an_access_token_is_known_by_its_shape(token: str) -> None:
-    """An issued token is found unplanted; an org id is none, nor is a masked token."""
+    """An issued token is found by its form; an org id or a masked token is not reported."""
     assert SECRETS.found_in(f"Bearer {token}") != []
     assert SECRETS.found_in("00D000000000001AAA 00D000000000001!***") == []
 
 
 def test_locals_of_all_that_led_to_an_error() -> None:
-    """Frames of the tests themselves are left out, those of other code are there."""
+    """Locals of an error's frames are searched, without frames of the tests themselves."""
 
     def parse() -> None:
         try:

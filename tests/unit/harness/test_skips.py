@@ -44,7 +44,7 @@ def test_a_listed_skip_stays_one(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_elsewhere_a_skip_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A developer without Maven runs the other tests."""
+    """Outside CI a skip stays a skip."""
     monkeypatch.delenv(skips.VARIABLE, raising=False)
     judged = report("tests/test_x.py::test_x")
     skips.judge(judged)

@@ -200,7 +200,7 @@ def test_a_mangled_key_is_made_whole(mangled: str) -> None:
     ],
 )
 def test_what_cannot_work_is_named(connection: FakeConnection, says: str) -> None:
-    """The error names the connection, the field and the remedy, and never the secret."""
+    """The error of wrong settings names connection, field and remedy, and never the secret."""
     with pytest.raises(
         ConfigurationError, match=rf"connection 'sfevents_default': .*{says}"
     ) as raised:

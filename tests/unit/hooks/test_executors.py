@@ -114,7 +114,7 @@ def test_executors_of_this_machine_may_use_the_default_folder(
 def test_the_default_folder_is_refused_for_any_other_executor(
     monkeypatch: pytest.MonkeyPatch, configured: str, own: str | None, named: str, why: str
 ) -> None:
-    """The error names executor, reason and both remedies, one as a line to copy."""
+    """The error of the default folder names executor, reason and both remedies."""
     configure(monkeypatch, configured)
     with pytest.raises(ConfigurationError, match=rf"'{named}'.*({why})") as raised:
         require_shared_default(own)

@@ -171,7 +171,7 @@ def test_our_own_extras_are_read() -> None:
     ],
 )
 def test_what_cannot_be_mapped_is_one_error(stock: Stock, said: str) -> None:
-    """The error names the connection and the needs of each login, and shows no secret."""
+    """The error of an unusable stock connection names each login's needs, and no secret."""
     with pytest.raises(
         ConfigurationError, match=f"connection 'salesforce_default': .*{said}"
     ) as raised:

@@ -71,7 +71,7 @@ def test_with_the_rule_each_event_lands_once(
     ],
 )
 def test_without_it_there_is_a_fault(surroundings: Rules, first: World, fault: str) -> None:
-    """Without that rule an event is doubled or missed, or a position gets stuck."""
+    """Without the proposed rule an event is doubled or missed, or a position gets stuck."""
     found = explore(surroundings, first)
     assert fault in found.fault, str(found)
 

@@ -29,7 +29,7 @@ def maintain(**arguments: Any) -> SfEventsMaintainOperator:
 def test_arguments_that_cannot_work_are_refused_when_the_dag_is_parsed(
     arguments: dict[str, Any], said: str
 ) -> None:
-    """The error names the argument, its value, and what to give instead."""
+    """The error of a wrong argument names it, its value, and what to give instead."""
     with pytest.raises(ConfigurationError, match=said):
         maintain(**arguments)
 

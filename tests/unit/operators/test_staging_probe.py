@@ -37,12 +37,12 @@ def test_spark_is_asked_only_where_it_may_be_another_user(
     ],
 )
 def test_answers(answer: dict[str, str] | None, reason: str) -> None:
-    """Only an answer without an error lets the fetch begin."""
+    """Only a probe's answer without an error lets the fetch begin."""
     assert reason_of(None if answer is None else json.dumps(answer).encode()) == reason
 
 
 def test_a_refusal_names_user_path_and_option() -> None:
-    """The error names user, path and setting."""
+    """The error of an unreadable file names user, path and setting."""
     said = refusal("user 'spark': Permission denied", "/data/_probes/1.txt", "yarn")
     for part in ("yarn", "/data/_probes/1.txt", "'spark'", f"{file_modes.OPTION} = private"):
         assert part in said

@@ -209,7 +209,7 @@ def test_bounds_that_cannot_be_meant(name: str, value: Any) -> None:
 
 
 def test_until_is_kept_in_utc() -> None:
-    """A time in another zone is the same moment."""
+    """An `until` in another time zone is the same moment."""
     given = datetime(2026, 1, 1, 13, tzinfo=timezone(timedelta(hours=1)))
     assert Bounds(until=given).until == datetime(2026, 1, 1, 12, tzinfo=UTC)
 

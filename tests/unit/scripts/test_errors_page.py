@@ -12,7 +12,7 @@ def test_the_page_is_what_the_tables_say() -> None:
 
 
 def test_every_code_has_its_row_once() -> None:
-    """No code is left out between the sections, or stands in two."""
+    """Each error code stands in exactly one section of the page."""
     written = page().splitlines()
     assert {
         one.suffix: sum(f"| `{one.suffix}` |" in line for line in written) for one in CODES

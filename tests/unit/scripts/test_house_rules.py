@@ -73,7 +73,7 @@ def test_docstrings_that_begin_with_a_question_word_or_a_field_are_reported(word
 
 
 def test_question_words_inside_a_sentence_or_a_word_pass() -> None:
-    """Only the first word counts, and only as a whole."""
+    """A question word is reported only as the whole first word."""
     assert rules('"""Whole batches, and when they are due."""\n') == []
 
 
@@ -85,7 +85,7 @@ def test_modules_and_tests_without_a_docstring_are_reported() -> None:
 
 
 def test_module_names_that_fit_anything_are_reported() -> None:
-    """A module and its folder are checked for such a name."""
+    """A vague name of a module or of its folder is reported."""
     for path in ("scripts/utils.py", "scripts/helpers/one.py"):
         assert rules(MODULE, path) == ["1: module name that anything would fit under"]
 
@@ -102,7 +102,7 @@ def test_a_folder_of_the_package_may_have_16_modules() -> None:
 
 
 def test_class_names_that_the_package_uses_twice_are_reported() -> None:
-    """Both places are reported; private classes and classes of the tests do not count."""
+    """A public class name that the package uses twice is reported at both places."""
     source = MODULE + "class One:\n    pass\n\n\nclass _Two:\n    pass\n"
     first, second = "airflow_provider_sfevents/a.py", "airflow_provider_sfevents/b.py"
     assert violations({first: source, "tests/c.py": source}) == []

@@ -6,7 +6,7 @@ from scripts.story import chapter
 
 
 def test_chapters_go_on_where_the_last_one_ended() -> None:
-    """Told in pieces or at once, it is the same story."""
+    """A story is the same, told in chapters or at once."""
     pieces = [*chapter(0, 30), *chapter(30, 50)]
     whole = chapter(0, 80)
     assert [(one.topic, one.record_id, one.change_type) for one in pieces] == [

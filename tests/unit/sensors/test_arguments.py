@@ -104,7 +104,7 @@ def test_arguments_are_the_operators() -> None:
 
 
 def test_the_arguments_of_sensors_arrive() -> None:
-    """The arguments of every Airflow sensor reach this sensor, too."""
+    """The sensor takes the arguments of every Airflow sensor."""
     one = sensor(timeout=60, poke_interval=5, mode="reschedule", soft_fail=True, retries=2)
     assert (one.timeout, one.poke_interval, one.reschedule) == (60, 5, True)
     assert (one.soft_fail, one.retries, one.deferrable) == (True, 2, False)

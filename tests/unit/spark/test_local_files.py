@@ -34,7 +34,7 @@ def test_a_path_is_taken_as_it_stands_in_the_url(url: str, path: str | None) -> 
 
 
 def test_only_one_of_two_creates_a_file(tmp_path: Path) -> None:
-    """The second one changes nothing, and no temporary file is left."""
+    """A second creation of a file changes nothing, and leaves no temporary file."""
     url = f"file://{tmp_path}/new/one.json"
     created = [FILES.create(url, text, f"{tmp_path}/new/.tmp") for text in ("first", b"second")]
     assert created == [True, False]

@@ -125,7 +125,7 @@ def test_a_required_option_of_either_value_is_required(capsys: pytest.CaptureFix
     ],
 )
 def test_text_that_cannot_be_read_is_refused(arguments: list[str], said: str) -> None:
-    """The error names the option and its text."""
+    """The error of an unreadable option names the option and its text."""
     parser = command_line("", LandingOptions)
     with pytest.raises(ConfigurationError, match=said):
         options_from(LandingOptions, vars(parser.parse_args([*arguments_of(LANDING), *arguments])))

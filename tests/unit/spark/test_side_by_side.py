@@ -10,7 +10,7 @@ from airflow_provider_sfevents.spark.side_by_side import AT_ONCE, side_by_side
 
 
 def test_results_come_in_the_order_of_the_items() -> None:
-    """The first item ends last, since it waits for the second."""
+    """Results are in the order of the items, also if the first item ends last."""
     second_ended = threading.Event()
 
     def act(number: int) -> int:

@@ -94,7 +94,7 @@ def test_a_group_owns_what_is_made(tmp_path: Path) -> None:
 @pytest.mark.parametrize("first", EXPECTED)
 @pytest.mark.parametrize("second", EXPECTED)
 def test_a_second_try_under_another_mode(first: str, second: str, tmp_path: Path) -> None:
-    """After a change of the mode, its readers reach files of earlier runs, too."""
+    """After a change of the mode, the new readers reach files of earlier runs, too."""
     root = UPath(tmp_path) / "staging"
     file_modes.use(EXPECTED[first][0])
     assert usable(root)

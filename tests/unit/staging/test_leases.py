@@ -58,7 +58,7 @@ def test_the_first_lease_is_number_one(place: UPath) -> None:
 
 
 def test_a_held_batch_is_refused_and_says_who_has_it(place: UPath) -> None:
-    """The second task gives way with an error that names the holder's task, process and host."""
+    """A task gives way to a live holder; the error names its task, process and host."""
     with (
         take(place, here()),
         pytest.raises(
@@ -71,7 +71,7 @@ def test_a_held_batch_is_refused_and_says_who_has_it(place: UPath) -> None:
 
 
 def test_a_held_batch_is_named_with_the_command_that_releases_it(place: UPath) -> None:
-    """The error has the batch's id as the command line takes it."""
+    """The error of a held batch has its id as the command line takes it."""
     folder = place / "e1" / "0000000007"
     with take(folder, here()), pytest.raises(LeaseHeldError) as caught:
         take(folder, here())

@@ -64,7 +64,7 @@ def test_a_java_that_spark_does_not_start_on_is_passed_over(tmp_path: Path) -> N
 
 
 def test_the_wheels_java_is_the_last_resort(tmp_path: Path) -> None:
-    """The wheel's Java comes last, and is started through a stand-in."""
+    """The Java of the extra `java` comes last, and is started through a stand-in."""
     wheel = make_java(tmp_path / "wheel", "21.0.8")
 
     found = find_java({"PATH": "/nowhere"}, tmp_path / "cache", bundled=lambda: wheel)
@@ -102,7 +102,7 @@ def test_the_stand_in_passes_everything_but_the_option(tmp_path: Path) -> None:
 
 
 def test_the_stand_in_is_made_once_and_whole(tmp_path: Path) -> None:
-    """A second call returns the first stand-in, and no unfinished one is left."""
+    """A second call returns the same stand-in script, and no unfinished one is left."""
     wheel = make_java(tmp_path / "wheel", "21")
 
     first = stand_in(wheel, tmp_path / "cache")

@@ -44,7 +44,7 @@ def test_wheels_of_one_version_pass() -> None:
 
 
 def test_wheels_of_two_versions_are_refused_with_the_command_that_mends_it() -> None:
-    """The error names both versions and the pip command for the required one."""
+    """The error of two Spark versions names both, and the pip command for the required one."""
     with pytest.raises(
         ConfigurationError,
         match=r"pyspark is 4.10.0 and pyspark-client is 4.2.0.*"
@@ -173,7 +173,7 @@ def test_one_master_of_several_is_enough() -> None:
 
 
 def test_no_master_is_one_line() -> None:
-    """The error names each address and its cause, and may be retried."""
+    """The error of silent masters names each address and its cause, and may be retried."""
     with pytest.raises(TransportError) as raised:
         check_master_answers("spark://a:7077,b:7078", Network().connect)
     assert str(raised.value) == (

@@ -57,7 +57,7 @@ def test_what_cannot_work(arguments: dict[str, Any], said: str) -> None:
 
 
 def test_a_refusal_does_not_stop_the_triggerer() -> None:
-    """The error is a `TypeError`, the only one that a triggerer survives at this point."""
+    """A wrong argument is a `TypeError`, the only error that a triggerer survives there."""
     with pytest.raises(TypeError):
         watch(position_store="nosuch.module.Store")
 

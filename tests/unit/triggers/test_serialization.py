@@ -66,7 +66,7 @@ def test_a_trigger_is_made_again_from_what_is_stored(name: str) -> None:
 
 
 def test_every_argument_of_a_watcher_is_stored() -> None:
-    """No argument falls back to its default when it is stored."""
+    """Each argument of a watcher is stored, and none falls back to its default."""
     _, arguments = TRIGGERS["watches"].serialize()
     _, defaults = SfEventsWatchTrigger("/event/Order__e", "orders").serialize()
     assert {name for name in arguments if arguments[name] == defaults[name]} == {

@@ -277,7 +277,7 @@ def test_at_latest_the_batch_is_held_until_a_keepalive(beginning: Beginning) -> 
 
 
 def test_at_latest_the_first_event_begins_the_position(beginning: Beginning) -> None:
-    """Without a keepalive, the first event's replay id pins the position, and it is staged."""
+    """If an event comes before a keepalive, its replay id pins the position, and it is staged."""
     assert beginning.hears(Came(1, 2)).events == 2
     begun = beginning.position
     assert (begun.replay_id, begun.pinned_by) == (replay_id(1).hex(), "event")

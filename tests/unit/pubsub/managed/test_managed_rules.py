@@ -65,7 +65,7 @@ def test_a_good_one_is_fit() -> None:
     ids=["topic", "stopped", "recovery"],
 )
 def test_one_that_is_not_fit_is_refused(change: dict[str, str], said: str) -> None:
-    """The message names the subscription and its fault."""
+    """The error of an unfit subscription names the subscription and its fault."""
     with pytest.raises(ConfigurationError, match=said) as caught:
         rules.check_config(replace(GOOD, **change), TOPIC, allow_latest_recovery=False)
     assert "Orders (18x000000000001AAA)" in str(caught.value)

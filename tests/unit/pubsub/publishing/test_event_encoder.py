@@ -110,7 +110,7 @@ def test_values_as_python_has_them(field: str, value: Any, stored: Any) -> None:
     ids=["unknown field", "wrong type", "too large", "no record"],
 )
 def test_a_record_that_does_not_fit(record: Any, said: str) -> None:
-    """The error names record, field, value, expectation, topic, and the topic's fields."""
+    """The error of an unfit record names its number, field, value and the topic's fields."""
     with pytest.raises(ConfigurationError) as raised:
         published({"Text__c": "fine"}, record)
     message = str(raised.value)

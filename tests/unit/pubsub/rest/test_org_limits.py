@@ -57,7 +57,7 @@ def test_enough_is_left(deliveries: int, least: int) -> None:
 
 
 def test_too_few_are_left() -> None:
-    """The error names the remaining deliveries, the maximum, and that events stay on the bus."""
+    """The error of a low allowance names remainder and maximum; events stay on the bus."""
     with pytest.raises(
         QuotaExceededError, match=r"has 9 of 25000 deliveries left.*min_allowance=10.*72 hours"
     ):

@@ -33,7 +33,7 @@ from airflow_provider_sfevents.pubsub.rest.rest_errors import rest_error
 def test_each_refusal_says_what_to_do(
     status: int, code: str, kind: type[Exception], said: str
 ) -> None:
-    """One line has the request, the org's words and the remedy, and the class says who acts."""
+    """A refusal is one line with the request, the org's words and the remedy."""
     body = json.dumps([{"errorCode": code, "message": "Because.\nSo."}]).encode()
     error = rest_error("Describing Account", status, body, "/services/data/v60.0/sobjects/Account")
     assert type(error) is kind
@@ -44,7 +44,7 @@ def test_each_refusal_says_what_to_do(
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'"no"', b"[1]"])
 def test_an_answer_of_another_make(body: bytes) -> None:
-    """Without an error code, as in a proxy's page, the status decides."""
+    """The status decides if an answer has no error code, as a proxy's page."""
     assert str(rest_error("Describing Account", 502, body, "/sobjects/Account")) == (
         "Describing Account: HTTP 502. Try again later."
     )

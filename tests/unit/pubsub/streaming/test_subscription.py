@@ -190,7 +190,7 @@ def test_an_interrupt_of_another_loop_is_refused() -> None:
 
 
 def test_an_interrupt_that_failed_says_so() -> None:
-    """The error of a failed interrupt is raised, because it will never be set."""
+    """The error of a failed interrupt is raised, because the interrupt will never be set."""
 
     async def scene(streams: Streams, subscription: Any) -> None:
         interrupt = asyncio.get_running_loop().create_future()

@@ -206,7 +206,7 @@ def test_what_is_no_schema_makes_no_decoder(text: str) -> None:
 
 
 def test_an_event_has_the_same_reason_each_time() -> None:
-    """A reason has no address in memory, so that it is the same each time."""
+    """An undecodable event has the same reason each time, without an address in memory."""
     schema = {"type": "record", "name": "X__e", "fields": [{"name": "A", "type": "double"}]}
     decoder = Decoder(json.dumps(schema))
 

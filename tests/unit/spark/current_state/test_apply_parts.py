@@ -266,7 +266,7 @@ APPLY = ApplyOptions(manifest_url="m", current_state="s3a://lake/x", table_forma
     ],
 )
 def test_options_that_cannot_work_are_refused(given: dict[str, Any], match: str) -> None:
-    """The error names the option and its valid values."""
+    """The error of a wrong option names it and its valid values."""
     APPLY.check()
     with pytest.raises(ConfigurationError, match=match):
         replace(APPLY, **given).check()

@@ -80,7 +80,7 @@ def test_a_field_that_changed_its_kind_fills_the_column_that_its_events_fill(now
 
 
 def test_a_read_that_could_fill_several_columns_of_a_field_is_refused() -> None:
-    """The message names the field, its columns and the options."""
+    """The error of an ambiguous field names it, its columns and the options."""
     columns = (
         Column(name="Size__c", field="Size__c", type=LONG),
         Column(name="Size__c__string", field="Size__c", type=TEXT),

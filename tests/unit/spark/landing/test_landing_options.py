@@ -30,6 +30,6 @@ def test_defaults_are_valid() -> None:
     ],
 )
 def test_a_value_that_cannot_work_is_refused(given: dict[str, Any], said: str) -> None:
-    """The error names the option, its value and its valid values."""
+    """The error of a wrong option names it, its value and its valid values."""
     with pytest.raises(ConfigurationError, match=said):
         replace(USUAL, **given).check()

@@ -15,7 +15,7 @@ def test_settings_that_a_session_has_kept_are_accepted() -> None:
 
 @pytest.mark.parametrize("fixed", [{"spark.sql.session.timeZone": "Europe/Vienna"}, {}])
 def test_a_setting_that_the_cluster_has_fixed_is_refused_by_name(fixed: dict[str, str]) -> None:
-    """The error has the key, its value and the needed value, also if the setting was ignored."""
+    """The error of a fixed setting has its key, its value and the needed value."""
     others = {key: value for key, value in SETTLED.items() if key != "spark.sql.session.timeZone"}
     found = fixed.get("spark.sql.session.timeZone")
 

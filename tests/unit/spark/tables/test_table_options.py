@@ -48,7 +48,7 @@ from airflow_provider_sfevents.spark.tables.table_options import (
 def test_an_option_that_cannot_work_is_refused(
     table_format: str, given: dict[str, Any], said: str
 ) -> None:
-    """The message names the value and the remedy."""
+    """The error of a wrong table option names the value and the remedy."""
     with pytest.raises(ConfigurationError, match=said):
         check_table_options(table_format, TableOptions(**given))
 
@@ -64,7 +64,7 @@ def test_an_option_that_cannot_work_is_refused(
     ],
 )
 def test_an_option_that_the_format_has_is_taken(table_format: str, given: dict[str, Any]) -> None:
-    """No error is raised for it."""
+    """An option that the format has raises no error."""
     check_table_options(table_format, TableOptions(**given))
 
 
