@@ -19,7 +19,8 @@ from airflow_provider_sfevents.spark.current_state.state_tables import (
 from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from airflow_provider_sfevents.staging.manifest import Manifest
 from tests.harness.step_hooks import no_step, on_steps
-from tests.spark.conftest import FIRST_DAY_MS, SCHEMAS, Staging
+from tests.spark.conftest import FIRST_DAY_MS, Staging
+from tests.spark.event_schemas import SCHEMAS
 
 if TYPE_CHECKING:
     from tests.harness.step_hooks import OnStep

@@ -14,7 +14,7 @@ import pytest
 from airflow_provider_sfevents.spark.changes.tables import ROLES
 from airflow_provider_sfevents.spark.current_state.state_tables import STATE_TABLES, open_state
 from tests.harness.jars import or_skip
-from tests.spark.conftest import SCHEMAS
+from tests.spark.event_schemas import SCHEMAS
 from tests.spark.lakes import by_path
 from tests.spark.orgs import A, B, CurrentState, event
 

@@ -10,11 +10,13 @@ import pytest
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark import entity_snapshot
 from tests.harness.jars import Jars, or_skip
-from tests.spark.conftest import SCHEMAS, Staging
+from tests.spark.event_schemas import SCHEMAS
 from tests.spark.orgs import A, B, CurrentState, event
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.spark.conftest import Staging
 
 pytestmark = [
     pytest.mark.spark,

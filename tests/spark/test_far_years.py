@@ -13,7 +13,7 @@ from airflow_provider_sfevents.spark.current_state import apply_snapshot
 from airflow_provider_sfevents.spark.upkeep.job import maintain
 from airflow_provider_sfevents.spark.upkeep.plan import UpkeepOptions
 from tests.harness.jars import Jars, or_skip
-from tests.spark.conftest import SCHEMAS
+from tests.spark.event_schemas import SCHEMAS
 from tests.spark.lakes import by_path
 from tests.spark.orgs import A, B, CurrentState, event
 from tests.spark.readers import READERS, REFUSING_VECTORS, read_rows

@@ -12,7 +12,7 @@ from airflow_provider_sfevents.spark import event_types, read_undecodable
 from airflow_provider_sfevents.spark.landing.land_batch import land
 from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from airflow_provider_sfevents.staging import layout
-from tests.spark.conftest import SCHEMAS
+from tests.spark.event_schemas import SCHEMAS
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.staging.manifest import Receipt
