@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
 from airflow.sdk import ObjectStoragePath
 from airflow.sdk.configuration import conf
-from airflow.sdk.exceptions import AirflowNotFoundException
 
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.counting import counted
@@ -134,8 +133,6 @@ def server_url(conn_id: str) -> str:
     """
     try:
         return str(SparkConnectHook(conn_id).get_connection_url())
-    except AirflowNotFoundException as error:
-        raise ConfigurationError(f"Spark connection {conn_id!r} is not defined.") from error
     except (ValueError, TypeError, AttributeError) as error:
         raise ConfigurationError(
             f"Spark connection {conn_id!r} cannot be used: {error}. Its host is sc://<host>, its "
@@ -153,27 +150,27 @@ def connected(
 ) -> Iterator[ConnectJobs]:
     """Open a session of the task's server, and check it; parameters as of `open_spark`."""
     check_arguments(task)
-    jobs = ConnectJobs(task, server_url(str(task._conn_id)), stopping)  # noqa: SLF001 - as above
+    url = server_url(str(task._conn_id))  # noqa: SLF001 - as above
+    jobs = ConnectJobs(task, url, stopping, RUN_AGAIN_SECONDS if seconds is None else seconds)
     with jobs.opened():
         jobs.check([one for one in tables if one])
-        jobs.run_again_seconds = RUN_AGAIN_SECONDS if seconds is None else seconds
         yield jobs
 
 
 class ConnectJobs:
     """Spark jobs of a task over Spark Connect.
 
-    :ivar run_again_seconds: time in which a job is run again after its session was lost.
+    :param run_again_seconds: time in which a job is run again after its session was lost.
     """
 
-    def __init__(self, task: Any, url: str, stopping: Stopping) -> None:
+    def __init__(self, task: Any, url: str, stopping: Stopping, run_again_seconds: float) -> None:
         self._task = task
         self._url = url
         self._stopping = stopping
         self._stack = ExitStack()
         self._session: ConnectSession | None = None
         self._seconds = check_seconds()
-        self.run_again_seconds = RUN_AGAIN_SECONDS
+        self._run_again_seconds = run_again_seconds
 
     @contextmanager
     def opened(self) -> Iterator[None]:
@@ -218,7 +215,7 @@ class ConnectJobs:
         """
         module = import_module(f"airflow_provider_sfevents.spark.{work.job}")
         _, subject, act = module.job_of(list(work.arguments))
-        until = monotonic() + self.run_again_seconds
+        until = monotonic() + self._run_again_seconds
         while True:
             self._stopping.check("Spark was not started, and staged events stay staged")
             try:
@@ -293,8 +290,8 @@ class ConnectJobs:
         spark = session.spark
         server_spark = checks.run("its version", lambda: str(spark.version))
         connect_checks.check_spark_version(version("pyspark"), server_spark, session.url)
-        conf = dict(self._task.conf or {})
-        checks.run("it takes the settings of conf", lambda: connect_checks.settle(spark, conf))
+        settings = dict(self._task.conf or {})
+        checks.run("it takes the settings of conf", lambda: connect_checks.settle(spark, settings))
         python = checks.run(
             "its Python runs a function",
             lambda: connect_checks.look_at_python(spark, session.url),

@@ -119,10 +119,6 @@ class SubmitsToSpark(StoppableTask):
     _hook: Any = None
     _connect_session: ConnectSession | None = None
 
-    def submit_to_spark(self, context: Context, submission: Submission, stopping: Stopping) -> None:
-        """Run Spark on the batch; raises as `run_spark`."""
-        self.run_spark(self, context, submission, stopping)
-
     def run_spark(
         self, task: Any, context: Context, submission: Submission, stopping: Stopping
     ) -> None:
@@ -181,7 +177,7 @@ class SubmittedJobs:
         forget_other_jobs(self._context, task.external_id_key, work.key, again=work.again)
         job = put_job(self._submission.job_root(task.staging), work.job)
         aim(task, self._submission, job, work.arguments, work.events)
-        task.submit_to_spark(self._context, self._submission, self._stopping)
+        task.run_spark(task, self._context, self._submission, self._stopping)
 
 
 def connection_type(conn_id: str) -> str:

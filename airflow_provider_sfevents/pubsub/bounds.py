@@ -58,7 +58,6 @@ class Bounds:
     :param pending_seconds: of an announced batch: takes the place of `idle_seconds`.
     :param expected: number of announced events; before so many are there, `idle_seconds` counts.
     :param keepalive_ends: a keepalive ends the batch, too, and counts as silence.
-    :param keepalive_ends: a keepalive ends the batch, too, and counts as silence.
     """
 
     max_events: int = 10_000

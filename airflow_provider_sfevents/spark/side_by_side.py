@@ -1,4 +1,4 @@
-"""Work on several tables at once, by a bounded number of threads."""
+"""Work on several tables or files at once, by a bounded number of threads."""
 
 from __future__ import annotations
 
@@ -17,10 +17,14 @@ AT_ONCE = 8
 """Tables that are worked on at once: Spark plans for one while its executors work for another."""
 
 
-def side_by_side(act: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+def side_by_side(
+    act: Callable[[Item], Result], items: Iterable[Item], at_once: int = AT_ONCE
+) -> list[Result]:
     """Act on each item, and return the results in the items' order.
 
     After a failure no further item is begun; it is raised once those under way have ended.
+
+    :param at_once: number of threads.
     """
     wanted = list(items)
     if len(wanted) < 2:
@@ -36,7 +40,7 @@ def side_by_side(act: Callable[[Item], Result], items: Iterable[Item]) -> list[R
             failed.set()
             raise
 
-    with ThreadPoolExecutor(min(AT_ONCE, len(wanted))) as pool:
+    with ThreadPoolExecutor(min(at_once, len(wanted))) as pool:
         # Items are begun in their order, so the first error in it is never that of an item that was
         # not begun.
         futures = [pool.submit(copy_context().run, guarded, item) for item in wanted]

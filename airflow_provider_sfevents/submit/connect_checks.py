@@ -196,7 +196,7 @@ def fixed_settings(names: Sequence[str]) -> str:
     """Error message for settings of `conf` that a session cannot change."""
     return (
         f"conf has {', '.join(names)}, which a Spark Connect server takes at its own start only. "
-        "Nothing was fetched. Give them to the server, or use a Spark connection of type spark, "
+        "Give them to the server, or use a Spark connection of type spark, "
         "which runs spark-submit."
     )
 

@@ -5,26 +5,38 @@ A module imports `spark` and the tests of other modules, which then run in sessi
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_sfevents.spark.tables import delta
-from airflow_provider_sfevents.spark.tables.sessions import EXTENSIONS
-from tests.harness.connect_server import connect_server
+from scripts.local_spark_connect import LocalSparkConnect
 from tests.harness.jars import Jars, or_skip
+from tests.harness.leaks import TESTS
+from tests.harness.spark import environment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+
+def server_in(folder: Path, jars: Sequence[Path]) -> AbstractContextManager[LocalSparkConnect]:
+    """A server whose Python finds this package."""
+    return LocalSparkConnect.running(
+        folder,
+        {**os.environ, **environment(), "PYTHONPATH": str(TESTS.parent)},
+        jars=[str(one) for one in jars],
+        conf={"spark.sql.shuffle.partitions": "2"},
+    )
 
 
 @pytest.fixture(scope="session")
 def server_url(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """One server with the jars of all formats."""
     paths = [*or_skip(lambda: jars.delta), *or_skip(lambda: jars.iceberg)]
-    folder = tmp_path_factory.mktemp("connect")
-    with connect_server(folder, paths, {EXTENSIONS: delta.EXTENSION}) as server:
+    with server_in(tmp_path_factory.mktemp("connect"), paths) as server:
         yield server.url
 
 

@@ -12,12 +12,9 @@ from pyspark.errors import PySparkException
 
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.spark.failure import one_line
-from airflow_provider_sfevents.spark.tables import delta
-from airflow_provider_sfevents.spark.tables.sessions import EXTENSIONS
-from tests.harness.connect_server import connect_server
 from tests.harness.jars import or_skip
 from tests.spark.conftest import at
-from tests.spark.connected import server_url, session_of
+from tests.spark.connected import server_in, server_url, session_of
 from tests.spark.lakes import by_path
 
 if TYPE_CHECKING:
@@ -62,16 +59,16 @@ def test_a_server_killed_at_a_step_leaves_a_batch_that_the_next_one_completes(
     step: str, jars: Jars, staging: Staging, tmp_path: Path
 ) -> None:
     """The landing fails with one line, and a landing over a new server completes the batch."""
-    paths, conf = or_skip(lambda: jars.delta), {EXTENSIONS: delta.EXTENSION}
+    paths = or_skip(lambda: jars.delta)
     manifest = staging.write([staging.order(n) for n in range(20)])
-    with connect_server(tmp_path, paths, conf) as server, session_of(server.url) as session:
+    with server_in(tmp_path, paths) as server, session_of(server.url) as session:
         session.client.set_retry_policies([])
         tables = by_path("delta", session, tmp_path / "lake")
         with pytest.raises(PySparkException) as failure:
             tables.land(manifest, at(step, server.kill))
     assert one_line(failure.value).startswith("The Spark Connect server does not answer.")
 
-    with connect_server(tmp_path, paths, conf) as server, session_of(server.url) as session:
+    with server_in(tmp_path, paths) as server, session_of(server.url) as session:
         tables = by_path("delta", session, tmp_path / "lake")
         tables.land(manifest)
         assert tables.events() == [("0f3c-1", n) for n in range(20)]

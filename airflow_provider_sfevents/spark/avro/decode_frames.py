@@ -78,7 +78,7 @@ def _looked(spark: SparkSession) -> tuple[str, list[str]]:
     One executor is asked, without Arrow, as that may be missing. It is not asked if it is this very
     Python, because the start of another one takes longer than a second.
     """
-    from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
+    from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
     names = (PACKAGE, *EXECUTORS_NEED, ACCELERATOR)
 

@@ -6,28 +6,24 @@ store come from the environment of these processes, as PyArrow finds them.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, StagingError
+from airflow_provider_sfevents.spark.side_by_side import side_by_side
 from airflow_provider_sfevents.spark.stores.local_files import local_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from typing import TypeVar
+    from collections.abc import Iterable, Iterator
 
     from pyarrow import NativeFile
-
-    T = TypeVar("T")
-    R = TypeVar("R")
 
 _SCHEMES = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
 """Schemes that Hadoop and fsspec name differently from PyArrow."""
 
-_SIDE_BY_SIDE = 16
+_AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +79,7 @@ class StagedFiles:
                 return None
 
         wanted = list(dict.fromkeys(urls))
-        found = zip(wanted, _side_by_side(text, wanted), strict=True)
+        found = zip(wanted, side_by_side(text, wanted, _AT_ONCE), strict=True)
         return {url: one for url, one in found if one is not None}
 
     def open(self, url: str) -> NativeFile:
@@ -97,13 +93,6 @@ class StagedFiles:
 
 class FileGoneError(StagingError):
     """A file of the staging area is not there (any more)."""
-
-
-def _side_by_side(act: Callable[[T], R], values: Sequence[T]) -> list[R]:
-    if len(values) < 2:  # one needs no thread
-        return [act(one) for one in values]
-    with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
-        return list(pool.map(act, values))
 
 
 def _path(url: str) -> str:

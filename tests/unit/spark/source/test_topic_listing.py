@@ -9,8 +9,8 @@ from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.spark.source.source_options import SourceOptions
 from airflow_provider_sfevents.spark.source.staged_files import StagedFiles
 from airflow_provider_sfevents.spark.source.topic_listing import read_topic, sorted_files
-from airflow_provider_sfevents.staging.manifest import Manifest
 from airflow_provider_sfevents.staging.sidecar_files import Origin
+from tests.unit.staging.building import manifest
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,25 +54,8 @@ class Area:
         self.write(self.folder / epoch / "origin.json", origin.to_json())
 
     def stage(self, epoch: str, number: int, at: str = "2026-01-01") -> None:
-        manifest = Manifest(
-            org_id="o",
-            instance_url="",
-            topic="t",
-            consumer="c",
-            epoch=epoch,
-            batch_number=number,
-            batch_id=f"{epoch}-{number}",
-            position_start="earliest",
-            start="earliest",
-            end="",
-            events=0,
-            bytes=0,
-            ended_by="",
-            parts=(),
-            schemas=(),
-            created_at=at,
-        )
-        self.write(self.folder / epoch / f"{number:010d}" / "manifest.json", manifest.to_json())
+        staged = manifest(number, epoch, created_at=at)
+        self.write(self.folder / epoch / f"{number:010d}" / "manifest.json", staged.to_json())
 
     def epochs(self) -> list[str]:
         return [
