@@ -36,8 +36,14 @@ T = TypeVar("T")
 CANCEL_SECONDS = 1.5
 """Time for asynchronous work to end: half-close the stream, read the rest, close the file."""
 
-STOP_SECONDS = 3.0
-"""Time for all of the work to end. Airflow's supervisor kills a task 5 s after SIGTERM."""
+STOP_SECONDS = 30.0
+"""Longest wait for the end of the work after an error of a signal handler.
+
+Work ends in a fraction of a second, and is cancelled after `CANCEL_SECONDS`; on a machine that has
+no time for the process it takes longer. A task that does not wait leaves its lease to expire, and
+the next try has to wait for that. Nothing kills a task after `AirflowTaskTimeout`. After SIGTERM no
+error is raised here, and Airflow's supervisor may kill the task 5 s later.
+"""
 
 _LOOK_SECONDS = 0.2
 """Longest wait of the main thread.
@@ -145,12 +151,16 @@ class _Work(Generic[T]):
 
 
 def run_in_thread(
-    call: Callable[[], T], stopping: Stopping, end: Callable[[], bool] = lambda: True
+    call: Callable[[], T],
+    stopping: Stopping,
+    end: Callable[[], bool] = lambda: True,
+    stop_seconds: float = STOP_SECONDS,
 ) -> T:
     """Run a call in a thread with this thread's context, and wait for it.
 
     :param end: called in this thread once a stop is requested, until it returns true: ends what the
         work itself cannot end, such as a process that it waits for.
+    :param stop_seconds: longest wait for the end of the work after an error of a signal handler.
     :return: the result of the call.
     :raises BaseException: an error of the call; or of a signal handler in this thread.
     """
@@ -171,7 +181,7 @@ def run_in_thread(
     except BaseException:
         stopping.request()
         if work.begun:  # otherwise it finds the request if it begins
-            _wait(work, read, stopping, end, time.monotonic() + STOP_SECONDS)
+            _wait(work, read, stopping, end, time.monotonic() + stop_seconds)
         raise
     finally:
         stopping.forget_pipe()

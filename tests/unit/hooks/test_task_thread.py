@@ -143,7 +143,7 @@ def test_a_timeout_is_raised_though_the_work_does_not_end() -> None:
     """A timeout is raised even if the work hangs, in a call to a dead disk for example."""
     release = threading.Event()
     with pytest.raises(AirflowTaskTimeout), TimeoutPosix(0.1):
-        run_in_thread(lambda: release.wait(LONG), Stopping())
+        run_in_thread(lambda: release.wait(LONG), Stopping(), stop_seconds=0.1)
     [left] = threads()
     release.set()
     left.join(LONG)
@@ -273,8 +273,12 @@ def test_a_cancellation_of_its_own_stays_one() -> None:
 
 
 def test_stopping_fits_into_the_time_that_airflow_gives() -> None:
-    """The work has ended after 3 s, within the supervisor's 5 s after SIGTERM."""
-    assert task_thread.CANCEL_SECONDS < task_thread.STOP_SECONDS <= 3.0
+    """Work is cancelled early enough to end within the supervisor's 5 s after SIGTERM.
+
+    After a timeout, when nothing kills the task, a slow machine has ten times as long.
+    """
+    assert 2 * task_thread.CANCEL_SECONDS <= 3.0
+    assert task_thread.STOP_SECONDS >= 30.0
 
 
 def _until_main_thread_waits() -> None:
