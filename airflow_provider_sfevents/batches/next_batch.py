@@ -10,7 +10,7 @@ from airflow_provider_sfevents.batches.position import replay_id_age
 from airflow_provider_sfevents.positions.record import EVENT
 from airflow_provider_sfevents.replay_point import LATEST, ReplayPoint
 from airflow_provider_sfevents.staging import layout
-from airflow_provider_sfevents.staging.sidecar_files import KeepalivePoint
+from airflow_provider_sfevents.staging.keepalive_point import KeepalivePoint
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -26,8 +26,8 @@ from airflow_provider_sfevents.replay_point import LATEST, ReplayPoint
 from airflow_provider_sfevents.staging.parts.part_chain import chain
 
 if TYPE_CHECKING:
+    from airflow_provider_sfevents.staging.keepalive_point import KeepalivePoint
     from airflow_provider_sfevents.staging.manifest import Manifest, Part, Receipt
-    from airflow_provider_sfevents.staging.sidecar_files import KeepalivePoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.batches.position.open_position import EpochStart, Landed
     from airflow_provider_sfevents.commands.staged_batches import BatchOverview
     from airflow_provider_sfevents.positions.record import Position
-    from airflow_provider_sfevents.staging.sidecar_files import KeepalivePoint
+    from airflow_provider_sfevents.staging.keepalive_point import KeepalivePoint
 
 _FROM = {
     EARLIEST.to_text(): "all events that the bus still holds",

@@ -10,11 +10,10 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import StagingError
-from airflow_provider_sfevents.staging import layout, leases
+from airflow_provider_sfevents.staging import keepalive_point, layout, leases
 from airflow_provider_sfevents.staging.batch_folder import BatchFolder
 from airflow_provider_sfevents.staging.sidecar_files import (
     Forgotten,
-    KeepalivePoint,
     Origin,
     Swept,
     in_order,
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
 
     from upath import UPath
 
+    from airflow_provider_sfevents.staging.keepalive_point import KeepalivePoint
     from airflow_provider_sfevents.staging.lease_holder import LeaseHolder
     from airflow_provider_sfevents.staging.manifest import Manifest
 
@@ -145,22 +145,10 @@ class TopicFolder:
         return self.folder / layout.BEGINNING / f"position{forgotten.id if forgotten else ''}.json"
 
     def read_keepalive_point(self) -> KeepalivePoint | None:
-        """Read the keepalive point; None if there is none, or if it cannot be parsed."""
-        data = durable_files.read(self.folder / layout.KEEPALIVE_POINT)
-        try:
-            return KeepalivePoint.from_json(data.decode()) if data is not None else None
-        except ValueError as error:
-            log.warning(
-                "%s is no keepalive point and is ignored: %s",
-                self.folder / layout.KEEPALIVE_POINT,
-                error,
-            )
-            return None
+        return keepalive_point.read(self.folder)
 
-    def write_keepalive_point(self, keepalive_point: KeepalivePoint) -> None:
-        durable_files.replace(
-            self.folder / layout.KEEPALIVE_POINT, keepalive_point.to_json().encode()
-        )
+    def write_keepalive_point(self, point: KeepalivePoint) -> None:
+        keepalive_point.write(self.folder, point)
 
     def forget(self, at: str, epoch: str = "", last_event_at: str = "") -> None:
         """Record that a user forgot the position: the epochs that are known by now no longer count.

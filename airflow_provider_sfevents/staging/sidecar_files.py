@@ -1,6 +1,6 @@
-"""Sidecar files: keepalive points, origins of epochs, swept batches, announcements and more.
+"""Sidecar files: origins of epochs, swept batches, announcements and more; Spark imports them too.
 
-Spark imports them too.
+`keepalive_point` is one, too.
 """
 
 from __future__ import annotations
@@ -9,51 +9,34 @@ import json
 from collections import defaultdict
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, get_origin, get_type_hints
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-Mark = TypeVar("Mark")
+    from collections.abc import Iterable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeepalivePoint:
-    """Keepalive point: the last keepalive's replay id, newer than the last event of a silent topic.
-
-    It counts only while the position has this epoch and batch number, and while the next batch
-    continues after `after`. Both are compared for equality, so any process may write it at any
-    time.
-
-    :param replay_id: hex.
-    :param seen_at: when the keepalive came, by that machine's clock; ISO-8601, UTC. Used for
-        warnings only.
-    :param after: the replay point (text form) after which the keepalive came: the end of the last
-        staged file, or the start of the next batch.
-    """
-
-    epoch: str
-    batch_number: int
-    replay_id: str
-    seen_at: str
-    after: str
+class SidecarFile:
+    """Content of a sidecar file: the fields of a dataclass as one JSON object."""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
 
     @classmethod
-    def from_json(cls, text: str) -> KeepalivePoint:
-        """Parse the text of the sidecar file.
+    def from_json(cls, text: str) -> Self:
+        """Parse the text of the file.
 
-        :raises ValueError: the text is no keepalive point.
+        :raises ValueError: the text is no JSON object with these fields, each of its type.
         """
-        return _strict(
-            cls, text, epoch=str, batch_number=int, replay_id=str, seen_at=str, after=str
-        )
+        value: Any = json.loads(text)
+        types = {name: get_origin(one) or one for name, one in get_type_hints(cls).items()}
+        if not isinstance(value, dict) or {name: type(one) for name, one in value.items()} != types:
+            raise ValueError(f"not a JSON object with {', '.join(types)}")
+        return cls(**value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
+class Origin(SidecarFile):
     """Beginning of an epoch.
 
     :param previous: the epoch that it replaced; empty if none was known. Epochs are put in order by
@@ -67,20 +50,9 @@ class Origin:
     created_at: str
     position: str
 
-    def to_json(self) -> str:
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> Origin:
-        """Parse the text of the sidecar file.
-
-        :raises ValueError: the text is no origin.
-        """
-        return _strict(cls, text, epoch=str, previous=str, created_at=str, position=str)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Swept:
+class Swept(SidecarFile):
     """Evidence of sweeping: a reader can tell a swept batch from one that was never staged.
 
     :param batch_number: the highest number of a batch of the epoch that was swept.
@@ -88,20 +60,9 @@ class Swept:
 
     batch_number: int
 
-    def to_json(self) -> str:
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> Swept:
-        """Parse the text of the sidecar file.
-
-        :raises ValueError: the text is no such record.
-        """
-        return _strict(cls, text, batch_number=int)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Forgotten:
+class Forgotten(SidecarFile):
     """Record that a user forgot the position on purpose.
 
     The epochs until then are no longer evidence of a lost position.
@@ -117,20 +78,9 @@ class Forgotten:
     epochs: list[str]
     last_event_at: str = ""
 
-    def to_json(self) -> str:
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> Forgotten:
-        """Parse the text of the sidecar file.
-
-        :raises ValueError: the text is no such record.
-        """
-        return _strict(cls, text, id=str, at=str, epochs=list, last_event_at=str)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Announced:
+class Announced(SidecarFile):
     """Announcement of a batch by a watcher, which starts a DAG run.
 
     :param events: number of events of the batch at that time.
@@ -142,23 +92,17 @@ class Announced:
     at: str
     times: int
 
-    def to_json(self) -> str:
-        return json.dumps(asdict(self))
+    def __post_init__(self) -> None:
+        """Refuse a time that cannot be compared.
 
-    @classmethod
-    def from_json(cls, text: str) -> Announced:
-        """Parse the text of the sidecar file.
-
-        :raises ValueError: the text is no announcement.
+        :raises ValueError: `at` is no time, or has no time zone.
         """
-        mark = _strict(cls, text, events=int, at=str, times=int)
-        if datetime.fromisoformat(mark.at).tzinfo is None:
-            raise ValueError(f"{mark.at} has no time zone")
-        return mark
+        if datetime.fromisoformat(self.at).tzinfo is None:
+            raise ValueError(f"{self.at} has no time zone")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Confirmed:
+class Confirmed(SidecarFile):
     """Confirmation by Salesforce that it keeps this replay id for a managed subscription.
 
     :param replay_id: hex; the end of the batch.
@@ -167,17 +111,6 @@ class Confirmed:
 
     replay_id: str
     at: str
-
-    def to_json(self) -> str:
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> Confirmed:
-        """Parse the text of the sidecar file.
-
-        :raises ValueError: the text is no confirmation.
-        """
-        return _strict(cls, text, replay_id=str, at=str)
 
 
 def in_order(origins: Iterable[Origin]) -> list[Origin]:
@@ -198,10 +131,3 @@ def in_order(origins: Iterable[Origin]) -> list[Origin]:
         found.append(origin)
         to_visit += after[origin.epoch][::-1]
     return found
-
-
-def _strict(kind: Callable[..., Mark], text: str, **fields: type) -> Mark:
-    value: Any = json.loads(text)
-    if not isinstance(value, dict) or {name: type(one) for name, one in value.items()} != fields:
-        raise ValueError(f"not a JSON object with {', '.join(fields)}")
-    return kind(**value)

@@ -18,8 +18,8 @@ from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import LeaseHeldError, SfEventsError, StagingError
 from airflow_provider_sfevents.positions import stores
 from airflow_provider_sfevents.staging import extra_deliveries, leases
+from airflow_provider_sfevents.staging.keepalive_point import KeepalivePoint
 from airflow_provider_sfevents.staging.lease_holder import LeaseHolder
-from airflow_provider_sfevents.staging.sidecar_files import KeepalivePoint
 from airflow_provider_sfevents.waiting.wait_result import HELD, MOVED, OVERTAKEN, WaitResult
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_sfevents.spark.schema import envelope
-from airflow_provider_sfevents.spark.tables import statements
+from airflow_provider_sfevents.spark.tables.merging import merge_statements
 from airflow_provider_sfevents.spark.tables.merging.conflicts import is_conflict
 from tests.harness.jars import or_skip
 from tests.harness.spark import environment
@@ -107,7 +107,7 @@ def test_what_a_format_says_of_a_commit_that_came_second_is_understood(
             source = source.mapInArrow(waiting(str(once)), columns)
         source.selectExpr("*", f"false {envelope.GONE}").createOrReplaceTempView("racing")
         dates = {str(row.event_date)}
-        session.sql(statements.merge(identifier, "racing", columns.names, "0f3c-2", dates))
+        session.sql(merge_statements.merge(identifier, "racing", columns.names, "0f3c-2", dates))
 
     def attempt(*, once: Path | None = None) -> None:
         try:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.positions.record import Position
     from airflow_provider_sfevents.pubsub.bounds import Bounds
     from airflow_provider_sfevents.staging.area import TopicFolder
-    from airflow_provider_sfevents.staging.sidecar_files import KeepalivePoint
+    from airflow_provider_sfevents.staging.keepalive_point import KeepalivePoint
 
 log = logging.getLogger(__name__)
 

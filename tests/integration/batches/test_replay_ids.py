@@ -13,7 +13,7 @@ from airflow_provider_sfevents.batches.outcome import Empty, Staged
 from airflow_provider_sfevents.exceptions import ReplayIdRefusedError, TransportError
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.staging import layout
-from airflow_provider_sfevents.staging.sidecar_files import KeepalivePoint
+from airflow_provider_sfevents.staging.keepalive_point import KeepalivePoint
 from tests.integration.batches.conftest import TOPIC, age_records, expire, publish, staged_ids
 
 if TYPE_CHECKING:

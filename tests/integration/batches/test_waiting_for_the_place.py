@@ -13,7 +13,7 @@ from airflow_provider_sfevents.batches.outcome import Staged
 from airflow_provider_sfevents.exceptions import PositionConflictError, StagingError, TransportError
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.staging import leases
-from airflow_provider_sfevents.staging.sidecar_files import KeepalivePoint
+from airflow_provider_sfevents.staging.keepalive_point import KeepalivePoint
 from airflow_provider_sfevents.waiting import batch_status
 from tests.integration.batches.conftest import (
     TOPIC,

@@ -11,9 +11,9 @@ from airflow.models.variable import Variable
 from airflow.utils.session import create_session
 
 from airflow_provider_sfevents.emulator import Emulator
+from airflow_provider_sfevents.staging.keepalive_point import KeepalivePoint
 from airflow_provider_sfevents.staging.lease_holder import LeaseHolder
 from airflow_provider_sfevents.staging.manifest import Run
-from airflow_provider_sfevents.staging.sidecar_files import KeepalivePoint
 from tests.unit.positions.building import ORG, TOPIC, URL, begun
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import pytest
 from airflow_provider_sfevents.batches import recovery
 from airflow_provider_sfevents.exceptions import NotLandedError, PositionConflictError
 from airflow_provider_sfevents.replay_point import EARLIEST, LATEST, ReplayPoint
+from airflow_provider_sfevents.staging.keepalive_point import KeepalivePoint
 from airflow_provider_sfevents.staging.manifest import Manifest, Part, Receipt
-from airflow_provider_sfevents.staging.sidecar_files import KeepalivePoint
 
 HERE, KEEPALIVE_POINT, NEXT, LATER = "0a", "0b", "0c", "0d"
 

@@ -12,8 +12,8 @@ from airflow_provider_sfevents.batches.recovery import FetchPlan
 from airflow_provider_sfevents.positions.record import Position, lose, move_on
 from airflow_provider_sfevents.replay_point import LATEST, ReplayPoint
 from airflow_provider_sfevents.staging.area import StagingArea
+from airflow_provider_sfevents.staging.keepalive_point import KeepalivePoint
 from airflow_provider_sfevents.staging.manifest import LossWindow, Part
-from airflow_provider_sfevents.staging.sidecar_files import KeepalivePoint
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,9 +10,9 @@ from airflow_provider_sfevents.batches.position.open_position import Landed
 from airflow_provider_sfevents.batches.recovery import BatchContents
 from airflow_provider_sfevents.commands import next_run
 from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.staging.keepalive_point import KeepalivePoint
 from airflow_provider_sfevents.staging.lease_holder import LeaseState
 from airflow_provider_sfevents.staging.manifest import LossWindow
-from airflow_provider_sfevents.staging.sidecar_files import KeepalivePoint
 from tests.unit.commands.building import landed, nothing, part, staged
 from tests.unit.positions.building import TOPIC, begun
 from tests.unit.staging.building import elsewhere

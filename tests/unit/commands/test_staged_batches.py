@@ -11,9 +11,9 @@ from airflow_provider_sfevents.batches.position import replay_id_age
 from airflow_provider_sfevents.commands import staged_batches
 from airflow_provider_sfevents.replay_point import ReplayPoint
 from airflow_provider_sfevents.staging.area import StagingArea
+from airflow_provider_sfevents.staging.keepalive_point import KeepalivePoint
 from airflow_provider_sfevents.staging.lease_holder import LeaseState
 from airflow_provider_sfevents.staging.manifest import LossWindow
-from airflow_provider_sfevents.staging.sidecar_files import KeepalivePoint
 from tests.unit.commands.building import landed, nothing, part, staged
 from tests.unit.positions.building import ORG, TOPIC, batch_after, begun
 from tests.unit.staging.building import elsewhere, here

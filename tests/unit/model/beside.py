@@ -8,8 +8,9 @@ from tests.unit.model.world import Area, Batch, manifest, receipt
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.staging.area import TopicFolder
+    from airflow_provider_sfevents.staging.keepalive_point import KeepalivePoint
     from airflow_provider_sfevents.staging.manifest import Manifest, Receipt
-    from airflow_provider_sfevents.staging.sidecar_files import KeepalivePoint, Origin
+    from airflow_provider_sfevents.staging.sidecar_files import Origin
 
 
 def folder(area: Area) -> TopicFolder:

@@ -33,7 +33,7 @@ from tests.unit.model.world import (
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.batches.recovery import CommitPlan, FetchPlan, ReusePlan
-    from airflow_provider_sfevents.staging.sidecar_files import KeepalivePoint
+    from airflow_provider_sfevents.staging.keepalive_point import KeepalivePoint
     from tests.unit.model.rules import Rules
 
 TOPIC, CONSUMER, ORG = "/event/Order__e", "orders", "00D000000000001AAA"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.positions.record import EVENT
-from airflow_provider_sfevents.staging.sidecar_files import KeepalivePoint
+from airflow_provider_sfevents.staging.keepalive_point import KeepalivePoint
 from tests.unit.model import decisions
 from tests.unit.model.world import Batch, Worker, World, of_keepalive, place, places, position
 

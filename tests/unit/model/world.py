@@ -17,7 +17,8 @@ from airflow_provider_sfevents.staging.manifest import Manifest, Part, Receipt
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.batches.position.open_position import Landed
-    from airflow_provider_sfevents.staging.sidecar_files import KeepalivePoint, Origin
+    from airflow_provider_sfevents.staging.keepalive_point import KeepalivePoint
+    from airflow_provider_sfevents.staging.sidecar_files import Origin
 
 Key = tuple[str, int]
 """Epoch and batch number of a batch."""

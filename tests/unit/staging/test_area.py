@@ -12,7 +12,8 @@ from typing_extensions import override
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.staging.area import StagingArea, TopicFolder
 from airflow_provider_sfevents.staging.batch_folder import BatchFolder
-from airflow_provider_sfevents.staging.sidecar_files import KeepalivePoint, Origin
+from airflow_provider_sfevents.staging.keepalive_point import KeepalivePoint
+from airflow_provider_sfevents.staging.sidecar_files import Origin
 from airflow_provider_sfevents.staging.storage import durable_files
 from tests.unit.staging.building import here, manifest, receipt
 

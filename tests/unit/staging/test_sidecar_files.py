@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_provider_sfevents.staging.keepalive_point import KeepalivePoint
 from airflow_provider_sfevents.staging.sidecar_files import (
     Announced,
     Forgotten,
-    KeepalivePoint,
     Origin,
 )
 
@@ -43,4 +43,4 @@ def test_an_announcement_has_a_time_that_can_be_computed_with(at: str) -> None:
     mark = Announced(events=3, at="2026-01-01T00:00:00+00:00", times=1)
     assert Announced.from_json(mark.to_json()) == mark
     with pytest.raises(ValueError):  # noqa: PT011 - of datetime or of this package
-        Announced.from_json(Announced(events=3, at=at, times=1).to_json())
+        Announced.from_json(mark.to_json().replace(mark.at, at))

@@ -21,9 +21,9 @@ from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.streaming.bounded_fetch import FetchResult
 from airflow_provider_sfevents.replay_point import ReplayPoint
 from airflow_provider_sfevents.staging.area import StagingArea
+from airflow_provider_sfevents.staging.keepalive_point import KeepalivePoint
 from airflow_provider_sfevents.staging.lease_holder import LeaseHolder
 from airflow_provider_sfevents.staging.manifest import Manifest, Run
-from airflow_provider_sfevents.staging.sidecar_files import KeepalivePoint
 from airflow_provider_sfevents.waiting.batch_status import read_status
 from airflow_provider_sfevents.waiting.listen import listen
 from tests.unit.batches.building import position

@@ -29,6 +29,7 @@ from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.schema.field_types import quoted
 from airflow_provider_sfevents.spark.side_by_side import side_by_side
 from airflow_provider_sfevents.spark.tables import file_moves, statements
+from airflow_provider_sfevents.spark.tables.merging import merge_statements
 from airflow_provider_sfevents.spark.tables.merging.conflicts import T, retry_conflicts
 from airflow_provider_sfevents.spark.tables.merging.merged_ledger import MergedLedger
 from airflow_provider_sfevents.spark.tables.projection import parsed, selected, taken, view_of
@@ -83,7 +84,7 @@ class MergedTables:
         dates: Iterable[str],
         columns: str,
     ) -> DataFrame:
-        rows = self._rows(table).where(statements.on_dates(set(dates)))
+        rows = self._rows(table).where(merge_statements.on_dates(set(dates)))
         return self._taken(rows, columns)
 
     def of_batch(
@@ -98,7 +99,7 @@ class MergedTables:
         if not version:
             return self.spark.createDataFrame([], columns)
         rows = self.spark.sql(statements.pinned(self._dialect.identifier(table), version))
-        return self._taken(rows.where(statements.of_batch(batch_id, dates)), columns)
+        return self._taken(rows.where(merge_statements.of_batch(batch_id, dates)), columns)
 
     def _taken(self, rows: DataFrame, columns: str) -> DataFrame:
         there = {field.name.casefold(): field for field in rows.schema.fields}
@@ -227,7 +228,7 @@ class MergedTables:
         rows = self._source(table, attempt)
         batch_id = attempt.landed.batch_id
         target = self._dialect.identifier(table)
-        said = statements.insert(target, view_of(rows), rows.columns, batch_id, dates)
+        said = merge_statements.insert(target, view_of(rows), rows.columns, batch_id, dates)
         inserted = self._commit(table, said, attempt)["num_inserted_rows"]
         return bool(inserted == _rows_of(table, attempt))
 
@@ -244,7 +245,9 @@ class MergedTables:
                 f"{envelope.ORDINAL} bigint, {envelope.GONE} boolean",
             )
             source = source.unionByName(lost, allowMissingColumns=True)
-        said = statements.merge(target, view_of(source), rows.columns, batch_id, {*dates, *before})
+        said = merge_statements.merge(
+            target, view_of(source), rows.columns, batch_id, {*dates, *before}
+        )
         self._commit(table, said, attempt)
 
     def _source(self, table: str, attempt: Attempt) -> DataFrame:
@@ -272,7 +275,7 @@ class MergedTables:
             return set()
         condition = f"{envelope.BATCH_ID} = {statements.text(attempt.landed.batch_id)}"
         if (within := _dates_within(table, attempt)) is not None:
-            condition += f" AND {statements.on_dates(within)}"
+            condition += f" AND {merge_statements.on_dates(within)}"
         rows = self._rows(table).where(condition)
         return {str(row[0]) for row in rows.select(envelope.EVENT_DATE).distinct().collect()}
 
@@ -280,7 +283,11 @@ class MergedTables:
         self, table: str, rows: DataFrame, batch_id: str, dates: Collection[str]
     ) -> list[int]:
         """Ordinals of the batch's rows in the table that this landing does not have."""
-        old = self._rows(table).where(statements.of_batch(batch_id, dates)).select(envelope.ORDINAL)
+        old = (
+            self._rows(table)
+            .where(merge_statements.of_batch(batch_id, dates))
+            .select(envelope.ORDINAL)
+        )
         found = old.join(rows.select(envelope.ORDINAL), on=envelope.ORDINAL, how="left_anti")
         ordinals: list[int] = found.toArrow().column(envelope.ORDINAL).to_pylist()
         return ordinals
@@ -294,7 +301,9 @@ class MergedTables:
         if dates := self._dates_of(table, attempt):
             steps.reached(steps.LANDING_REMOVE, table)
             attempt.fence()
-            self.spark.sql(statements.delete(self._dialect.identifier(table), batch_id, dates))
+            self.spark.sql(
+                merge_statements.delete(self._dialect.identifier(table), batch_id, dates)
+            )
 
     def _check(self, attempt: Attempt, tables: Iterable[str]) -> None:
         """Count the batch's rows in tables whose commits do not report the number."""
@@ -323,7 +332,7 @@ class MergedTables:
             if self._dialect.exists(table):
                 ours = f"{envelope.BATCH_ID} = {statements.text(batch_id)}"
                 if (within := dates[table]) is not None:
-                    ours += f" AND {statements.on_dates(within)}"
+                    ours += f" AND {merge_statements.on_dates(within)}"
                 found = self._rows(table).where(ours).count()
             if found != rows:
                 return f"{self.label(table)} holds {counted(found, 'row')} of it instead of {rows}"

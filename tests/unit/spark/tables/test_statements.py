@@ -1,4 +1,4 @@
-"""The SQL of a landing in Delta and Iceberg tables."""
+"""SQL of a landing in Delta and Iceberg tables: MERGE and DELETE, CREATE and ALTER TABLE."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ from pyspark.sql.types import (
 )
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.spark.tables.statements import (
-    add_columns,
-    create,
-    ddl,
+from airflow_provider_sfevents.spark.tables.merging.merge_statements import (
     delete,
     insert,
     merge,
     on_dates,
+)
+from airflow_provider_sfevents.spark.tables.statements import (
+    add_columns,
+    create,
+    ddl,
     text,
 )
 
