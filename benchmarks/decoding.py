@@ -29,7 +29,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from fastavro import parse_schema, schemaless_reader, schemaless_writer
 
-from airflow_provider_sfevents.spark.avro import decode_frames
 from airflow_provider_sfevents.spark.avro.arrow_columns import build_columns
 from airflow_provider_sfevents.spark.avro.executor_decoder import payload_decoder
 from airflow_provider_sfevents.spark.avro.executor_tasks import Task
@@ -244,8 +243,8 @@ def in_spark(kind: EventType, folder: Path) -> dict[str, float]:
     )
     runs: dict[str, Callable[[], object]] = {
         "peer": lambda: into_nothing(whole.mapInArrow(functools.partial(peer_batches, kind), sql)),
-        "accelerator": lambda: into_nothing(decode_frames.decoded(whole, task)),
-        "accelerator, 1 % corrupt": lambda: into_nothing(decode_frames.decoded(corrupt, task)),
+        "accelerator": lambda: into_nothing(task.decoded(whole)),
+        "accelerator, 1 % corrupt": lambda: into_nothing(task.decoded(corrupt)),
     }
     took = in_turn(runs)
     spark.stop()

@@ -45,17 +45,18 @@ class Files:
 
     def row_counts(self, urls: Iterable[str]) -> dict[str, int | None]:
         """Rows of Parquet files, by their footers; None where there is no such file."""
-        found = self.footers(urls).items()
+        wanted = list(urls)
+        found = zip(wanted, self.footers(wanted), strict=True)
         return {url: None if one is None else one.rows for url, one in found}
 
-    def footers(self, urls: Iterable[str], column: str = "") -> dict[str, Footer | None]:
-        """Read footers of Parquet files; None where there is no such file.
+    def footers(self, urls: Iterable[str], column: str = "") -> list[Footer | None]:
+        """Read footers of Parquet files, in their order; None where there is no such file.
 
         :param urls: all in one store.
         :param column: whose range is wanted: one of the first, of integers.
         """
         wanted = list(urls)
-        return self._store(wanted[0]).footers(wanted, column) if wanted else {}
+        return self._store(wanted[0]).footers(wanted, column) if wanted else []
 
     def read_text(self, url: str) -> str:
         return self.read_bytes(url).decode()

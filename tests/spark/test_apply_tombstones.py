@@ -47,7 +47,8 @@ def test_only_tombstones_that_no_late_event_can_need_are_removed(
     with begun(state) as run:
         run.take()
         rows = [tombstone(A, 20), tombstone(B, 2)]
-        run.append(SET_ASIDE, local_rows(state.spark, rows, tables.SET_ASIDE_SQL))
+        added = local_rows(state.spark, rows, tables.SET_ASIDE_SQL)
+        run.state.append(SET_ASIDE, added, writer=run.token)
         run.advance("applied", {"Account": NOW, "Contact": None})
 
     assert remove_old(state, dry_run=True) == 1

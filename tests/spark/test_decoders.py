@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from airflow_provider_sfevents.spark.avro import decode_frames
+from airflow_provider_sfevents.spark.avro import decoder_needs
 from airflow_provider_sfevents.spark.avro.executor_tasks import Task
 from airflow_provider_sfevents.spark.landing.land_batch import land
 from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
@@ -81,12 +81,12 @@ def outcome(
     for kind in plan.types:
         own = rows.where(F.col("schema_id").isin(sorted(kind.schemas)))
         of_type = task(plan, count, types=(kind,), refused={}, accelerated=accelerated, **more)
-        made = decode_frames.decoded(own, of_type)
+        made = of_type.decoded(own)
         found[kind.name] = sorted(map(repr, made.toArrow().to_pylist()))
         found[f"{kind.name} columns"] = [
             (field.name, field.dataType.simpleString()) for field in made.schema.fields
         ]
-    bad = decode_frames.undecodable(rows, task(plan, count, accelerated=accelerated, **more))
+    bad = task(plan, count, accelerated=accelerated, **more).undecodable(rows)
     found["undecodable"] = sorted(map(repr, bad.toArrow().to_pylist()))
     return found
 
@@ -152,7 +152,7 @@ def test_a_batch_of_two_schemas_lands_in_order(spark: Any, staging: Staging, lak
 def test_the_log_says_what_decodes(spark: Any, caplog: pytest.LogCaptureFixture) -> None:
     """The log names the decoder of a batch in one line."""
     with caplog.at_level("INFO", logger="airflow_provider_sfevents"):
-        assert decode_frames.has_accelerator(spark)
+        assert decoder_needs.has_accelerator(spark)
 
     assert [record.message for record in caplog.records] == [
         "Decoding with pyruhvro; fastavro decodes the events that it cannot verify."

@@ -1,13 +1,25 @@
-"""Modules that decoding needs in the driver's and the executors' Python. No I/O, no Spark."""
+"""Modules that decoding needs in the driver's and the executors' Python."""
 
 from __future__ import annotations
 
+import json
+import logging
+import os
+import shutil
+import sys
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.spark.remote import is_remote
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
+
+    from pyspark.sql import SparkSession
+
+logger = logging.getLogger(__name__)
 
 ACCELERATOR = "pyruhvro"
 """Optional decoder, many times faster than fastavro."""
@@ -15,6 +27,30 @@ PACKAGE = "airflow_provider_sfevents"
 DRIVER_NEEDS = ("pandas", "pyarrow")
 """PySpark itself needs both for Arrow."""
 EXECUTORS_NEED = ("fastavro", "numpy", "pyarrow")
+
+
+def has_accelerator(spark: SparkSession) -> bool:
+    """Check that the executors' Python can decode; return whether it has the accelerator.
+
+    Called once for each batch; the log names the decoder.
+
+    :raises ConfigurationError: a module that decoding needs is missing; the message has the remedy.
+    """
+    python, executors_lack = _looked(spark)
+    check_needs(driver_lacks=lacking(DRIVER_NEEDS), executors_lack=executors_lack, python=python)
+    accelerated = ACCELERATOR not in executors_lack
+    if accelerated:
+        logger.info(
+            "Decoding with %s; fastavro decodes the events that it cannot verify.", ACCELERATOR
+        )
+    else:
+        logger.info(
+            "Decoding with fastavro, event by event: the executors' Python (%s) has no %s, which "
+            "is many times faster. The extra `accelerator` of this package brings it.",
+            python,
+            ACCELERATOR,
+        )
+    return accelerated
 
 
 def check_needs(
@@ -53,3 +89,51 @@ def wheels_missing(python: str, names: Collection[str]) -> str:
         "environment), or ship an environment that has them with spark.archives and "
         "PYSPARK_PYTHON (docs/how-to/clusters.md)."
     )
+
+
+def is_this_python(named: str) -> bool:
+    """Return whether a name or path stands for this process's interpreter and environment.
+
+    The Python of an environment is a link to one that other environments have, too, so the folder
+    counts.
+    """
+    found = shutil.which(named)
+    if not found or not sys.executable:
+        return False
+    ours = Path(sys.executable).absolute()
+    there = Path(found).absolute()
+    return there.parent == ours.parent and there.samefile(ours)
+
+
+def lacking(names: Sequence[str]) -> tuple[str, ...]:
+    """Return those of the modules that this Python does not have."""
+    return tuple(name for name in names if find_spec(name) is None)
+
+
+def _looked(spark: SparkSession) -> tuple[str, list[str]]:
+    """Return the path of an executor's Python, and its missing modules.
+
+    One executor is asked, without Arrow, as that may be missing. It is not asked if it is this very
+    Python, because the start of another one takes longer than a second.
+    """
+    from pyspark.sql import functions as F  # noqa: N812 - its usual name
+
+    names = (PACKAGE, *EXECUTORS_NEED, ACCELERATOR)
+
+    # A nested function is pickled by value; others would be imported from this package, which may
+    # be missing there.
+    def look(_: object) -> str:
+        import json
+        import sys
+        from importlib.util import find_spec
+
+        return json.dumps([sys.executable, [one for one in names if find_spec(one) is None]])
+
+    local = not is_remote(spark) and str(spark.conf.get("spark.master", "")).startswith("local")
+    if local and is_this_python(os.environ.get("PYSPARK_PYTHON", "python3")):
+        said = look(None)
+    else:
+        [row] = spark.range(1).select(F.udf(look, "string", useArrow=False)("id")).collect()
+        said = str(row[0])
+    python, missing = json.loads(said)
+    return python, missing

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import logging
-import shutil
 import sys
-from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark.avro.decoder_needs import (
     ACCELERATOR,
     EXECUTORS_NEED,
+    lacking,
     wheels_missing,
 )
 
@@ -23,25 +21,6 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.schema.field_types import Column
 
 logger = logging.getLogger(__name__)
-
-
-def is_this_python(named: str) -> bool:
-    """Return whether a name or path stands for this process's interpreter and environment.
-
-    The Python of an environment is a link to one that other environments have, too, so the folder
-    counts.
-    """
-    found = shutil.which(named)
-    if not found or not sys.executable:
-        return False
-    ours = Path(sys.executable).absolute()
-    there = Path(found).absolute()
-    return there.parent == ours.parent and there.samefile(ours)
-
-
-def lacking(names: Sequence[str]) -> tuple[str, ...]:
-    """Return those of the modules that this Python does not have."""
-    return tuple(name for name in names if find_spec(name) is None)
 
 
 def check_wheels(*, accelerated: bool) -> None:

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.spark.avro.executor_decoder import check_wheels, payload_decoder
 from airflow_provider_sfevents.spark.schema import envelope
+from airflow_provider_sfevents.spark.schema.field_types import quoted
 from airflow_provider_sfevents.staging import layout
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     import pyarrow as pa
+    from pyspark.sql import DataFrame
 
     from airflow_provider_sfevents.spark.avro.reference_decoder import Decoded, PayloadDecoder
     from airflow_provider_sfevents.spark.schema.event_columns import EventType
@@ -52,6 +55,24 @@ class Task:
     keep_payload: bool = False
     left_out: frozenset[int] = frozenset()
     accelerated: bool = False
+
+    def decoded(self, rows: DataFrame) -> DataFrame:
+        """Decode rows of the task's one event type; undecodable rows are left out.
+
+        :param rows: as staged.
+        :returns: the leading columns, those of the event type, and the raw payload on request.
+        """
+        (kind,) = self.types
+        columns = [f"{quoted(column.name)} {column.type.sql()}" for column in kind.columns]
+        raw = [f"{envelope.RAW_PAYLOAD} binary"] if self.keep_payload else []
+        return rows.mapInArrow(partial(decoded, self), ", ".join([LEADING_SQL, *columns, *raw]))
+
+    def undecodable(self, rows: DataFrame) -> DataFrame:
+        """Keep only rows that cannot be decoded, each with its raw payload and the reason.
+
+        :param rows: as staged, of any schema of the task.
+        """
+        return rows.mapInArrow(partial(undecodable, self), QUARANTINE_SQL)
 
 
 def decoded(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

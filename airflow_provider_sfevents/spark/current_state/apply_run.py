@@ -1,9 +1,9 @@
 """One run over current-state tables: it is their writer until another run takes over.
 
 1. A run writes its token into `applied_through` before it reads anything else.
-2. The source of every statement that writes is joined with that token (`ApplyRun.merge`,
-   `ApplyRun.append`). If the run's token has been replaced, the statement has no source rows and
-   changes nothing.
+2. The source of every statement that writes is joined with that token (`writer` of
+   `StateTables.merge` and `StateTables.append`). If the run's token has been replaced, the
+   statement has no source rows and changes nothing.
 3. After each statement the run checks that the token is still its own; otherwise it gives way.
 
 A run that stalls at any point, even right before a commit, therefore undoes nothing of a later run.
@@ -61,7 +61,7 @@ class ApplyRun:
         self.deletions = deletions
         self.new_entities = new_entities
         self.history = history
-        self._token = token
+        self.token = token
         self._version = ""
 
     def take(self) -> None:
@@ -76,18 +76,10 @@ class ApplyRun:
             if name != own:
                 self.state.files.remove(f"{self.state.root}/{APPLYING}/{name}")
 
-    def merge(self, table: str, source: DataFrame, statement: Callable[[str, str], str]) -> None:
-        """Commit a MERGE, as of `StateTables.merge`, while this run is the writer."""
-        self.state.merge(table, source, statement, writer=self._token)
-
-    def append(self, table: str, rows: DataFrame) -> None:
-        """Commit new rows, as of `StateTables.append`, while this run is the writer."""
-        self.state.append(table, rows, writer=self._token)
-
     def _take(self) -> None:
         before = self.state.version(PROGRESS)
         source = self._row(self.progress, self.entities)
-        changed = self.state.merge(PROGRESS, source, state_merges.take)
+        changed = self.state.merge(PROGRESS, source, state_merges.take, writer="")
         after = self.state.version(PROGRESS)
         if changed and before and int(after) == int(before) + 1:
             # Delta: no other run's commit came after this one.
@@ -102,7 +94,7 @@ class ApplyRun:
         if (progress, entities) == (self.progress, self.entities):
             return
         source = self._row(progress, entities)
-        changed = self.state.merge(PROGRESS, source, state_merges.advance)
+        changed = self.state.merge(PROGRESS, source, state_merges.advance, writer="")
         self.progress, self.entities = progress, entities
         if changed:
             self._version = self.state.version(PROGRESS)
@@ -110,7 +102,7 @@ class ApplyRun:
     def _row(self, progress: str, entities: Mapping[str, datetime | None]) -> DataFrame:
         read = [{"entity_name": one, tables.READ_AT: at} for one, at in sorted(entities.items())]
         row = {
-            tables.WRITER: self._token,
+            tables.WRITER: self.token,
             tables.APPLIED_THROUGH: progress or None,
             tables.ENTITIES: read or None,
         }
@@ -146,7 +138,7 @@ class ApplyRun:
         if version == self._version:
             return
         found = self.state.progress()
-        if (found.text, found.writer) != (self.progress, self._token):
+        if (found.text, found.writer) != (self.progress, self.token):
             raise PositionConflictError(
                 f"Another job has begun to write the tables of {self.state.root}: this one gives "
                 "way. What it has written stays, and is not "

@@ -301,13 +301,14 @@ def see(run: ApplyRun, batch: ChangeBatch, released: Released, arrived: Arrived)
     rows = released.rows.where("event_identity <> ''")
     rows = rows.join(arrived.met.select("event_identity"), "event_identity", "left_anti")
     rows = rows.select("event_identity", *_ORDER, F.lit(batch.opened_at).alias("seen_at"))
-    run.append(state_tables.SEEN, rows)
+    run.state.append(state_tables.SEEN, rows, writer=run.token)
     if batch.batch_number % _SWEEP_EVERY == 0:
         over = [{"seen_at": batch.opened_at - SEEN_FOR}]
-        run.merge(
+        run.state.merge(
             state_tables.SEEN,
             local_rows(run.state.spark, over, "seen_at timestamp"),
             state_merges.forget,
+            writer=run.token,
         )
 
 

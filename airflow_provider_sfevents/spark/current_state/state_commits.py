@@ -279,7 +279,7 @@ class Commits:
         sources: Sequence[DataFrame],
         statement: Callable[[str, str], str],
     ) -> None:
-        self._run.merge(table, together(sources), statement)
+        self._state.merge(table, together(sources), statement, writer=self._run.token)
 
     def _union(self, *names: str, where: str) -> DataFrame:
         """Union of the outcomes of all entities, with these columns and `entity_name`."""

@@ -170,7 +170,7 @@ class StateTables:
         source: DataFrame,
         statement: Callable[[str, str], str],
         *,
-        writer: str = "",
+        writer: str,
     ) -> int | None:
         """Commit a MERGE.
 

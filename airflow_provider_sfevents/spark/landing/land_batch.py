@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import StagingError
-from airflow_provider_sfevents.spark.avro.decode_frames import has_accelerator
+from airflow_provider_sfevents.spark.avro.decoder_needs import has_accelerator
 from airflow_provider_sfevents.spark.files import Files
 from airflow_provider_sfevents.spark.landing.attempt import LandingAttempt
 from airflow_provider_sfevents.spark.landing.landed_batch import LandedBatch

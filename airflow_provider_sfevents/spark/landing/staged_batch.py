@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import StagingError
-from airflow_provider_sfevents.spark.avro import decode_frames, executor_tasks
+from airflow_provider_sfevents.spark.avro import executor_tasks
 from airflow_provider_sfevents.spark.landing.splits import Split, splits_of
 from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.schema.event_columns import (
@@ -114,7 +114,7 @@ class StagedBatch:
         """
         task = self._task((event_type,), {}, keep_payload=keep_payload, left_out=left_out)
         rows = self.rows(spark, event_type.schemas, splits)
-        found = decode_frames.decoded(rows, task)
+        found = task.decoded(rows)
         own = [column.name for column in event_type.columns] + (
             [envelope.RAW_PAYLOAD] if keep_payload else []
         )
@@ -135,7 +135,7 @@ class StagedBatch:
         """
         task = self._task(self.plan.types, self.plan.refused, keep_payload=False, left_out=left_out)
         rows = self.rows(spark, self.manifest.schemas, splits)
-        found = decode_frames.undecodable(rows, task)
+        found = task.undecodable(rows)
         own = (envelope.EVENT_TYPE, envelope.REASON, envelope.RAW_PAYLOAD)
         return selected(found, (*self._envelope(), *own, envelope.EVENT_DATE, envelope.SPLIT))
 

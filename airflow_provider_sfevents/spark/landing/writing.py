@@ -194,13 +194,13 @@ class AttemptWriter:
     def _counted(self, paths: list[str]) -> dict[str, int]:
         """Rows of files that were just written."""
         urls = (f"{self._folder}/{path}" for path in paths)
-        found = self._files.footers(urls, envelope.EVENT_TIME)
+        footers = self._files.footers(urls, envelope.EVENT_TIME)
         counts: dict[str, int] = {}
-        for path, (url, footer) in zip(paths, found.items(), strict=True):
+        for path, footer in zip(paths, footers, strict=True):
             if footer is None:
                 raise StagingError(
-                    f"{url} was removed right after it was written: another attempt is at "
-                    f"work on this batch. Run the task again."
+                    f"{self._folder}/{path} was removed right after it was written: another "
+                    "attempt is at work on this batch. Run the task again."
                 )
             counts[path] = footer.rows
             if footer.low is not None and footer.high is not None:

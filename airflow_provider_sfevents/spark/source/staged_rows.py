@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.spark.avro import executor_tasks
-from airflow_provider_sfevents.spark.avro.decoder_needs import ACCELERATOR
-from airflow_provider_sfevents.spark.avro.executor_decoder import lacking
+from airflow_provider_sfevents.spark.avro.decoder_needs import ACCELERATOR, lacking
 from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.source.columns import RESCUED
 from airflow_provider_sfevents.spark.source.staged_files import FileGoneError

@@ -59,17 +59,15 @@ class HadoopFiles:
             path, fs = self._at(url)
             return bool(fs.exists(path))
 
-    def footers(self, urls: Iterable[str], column: str = "") -> dict[str, Footer | None]:
+    def footers(self, urls: Iterable[str], column: str = "") -> list[Footer | None]:
         """Read footers of Parquet files; None where there is no such file.
 
         Several at a time: at a store that is far away it is the way that takes long.
 
         :param column: whose range is wanted: one of the first, of integers.
         """
-        wanted = list(urls)
         with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
-            found = pool.map(lambda url: self._footer(url, column), wanted)
-            return dict(zip(wanted, found, strict=True))
+            return list(pool.map(lambda url: self._footer(url, column), urls))
 
     def _footer(self, url: str, column: str) -> Footer | None:
         from py4j.protocol import Py4JJavaError

@@ -38,9 +38,9 @@ class LocalFiles:
     def exists(self, url: str) -> bool:
         return _path(url).exists()
 
-    def footers(self, urls: Iterable[str], column: str = "") -> dict[str, Footer | None]:
+    def footers(self, urls: Iterable[str], column: str = "") -> list[Footer | None]:
         """Read footers of Parquet files, as `files.Files.footers` does."""
-        return {url: _footer(url, column) for url in urls}
+        return [_footer(url, column) for url in urls]
 
     def read_bytes(self, url: str) -> bytes:
         with _named(url):

@@ -48,12 +48,10 @@ class ObjectFiles:
         with self._at(url) as fs:
             return bool(fs.exists(url))
 
-    def footers(self, urls: Iterable[str], column: str = "") -> dict[str, Footer | None]:
+    def footers(self, urls: Iterable[str], column: str = "") -> list[Footer | None]:
         """Read footers of Parquet files, several at a time, as `files.Files.footers` does."""
-        wanted = list(urls)
         with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
-            found = pool.map(lambda url: self._footer(url, column), wanted)
-            return dict(zip(wanted, found, strict=True))
+            return list(pool.map(lambda url: self._footer(url, column), urls))
 
     def _footer(self, url: str, column: str) -> Footer | None:
         with self._at(url) as fs:

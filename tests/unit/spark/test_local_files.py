@@ -80,11 +80,8 @@ def test_a_footer_tells_rows_and_the_range_of_a_column(tmp_path: Path) -> None:
     table = pa.table({"name": ["a", "b"], "at": pa.array(moments, pa.timestamp("us", tz="UTC"))})
     there, missing = f"{tmp_path}/there.parquet", f"{tmp_path}/missing.parquet"
     pq.write_table(table, there, row_group_size=1)
-    assert FILES.footers([there, missing], "at") == {
-        there: Footer(rows=2, low=3, high=5),
-        missing: None,
-    }
-    assert FILES.footers([there]) == {there: Footer(rows=2)}
+    assert FILES.footers([there, missing], "at") == [Footer(rows=2, low=3, high=5), None]
+    assert FILES.footers([there]) == [Footer(rows=2)]
     FILES.write_in_place(missing, "damaged")
     with pytest.raises(StagingError, match=f"{missing}: .*The batch stays staged"):
         FILES.footers([missing])

@@ -97,7 +97,7 @@ def test_a_footer_tells_rows_and_the_range_of_a_column(files: ObjectFiles, root:
     files.write_in_place(f"{root}/one", sink.getvalue().to_pybytes())
     urls = [f"{root}/one", f"{root}/none"]
     found = files.footers(urls, "at")
-    assert found == {urls[0]: Footer(rows=2, low=3, high=5), urls[1]: None}
+    assert found == [Footer(rows=2, low=3, high=5), None]
 
 
 def test_an_error_of_the_store_names_the_url_in_one_line(root: str) -> None:

@@ -9,11 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_sfevents.spark.avro.accelerated_decoder import Accelerated
-from airflow_provider_sfevents.spark.avro.executor_decoder import (
-    is_this_python,
-    lacking,
-    payload_decoder,
-)
+from airflow_provider_sfevents.spark.avro.decoder_needs import is_this_python, lacking
+from airflow_provider_sfevents.spark.avro.executor_decoder import payload_decoder
 from airflow_provider_sfevents.spark.avro.reference_decoder import Reference
 from airflow_provider_sfevents.spark.schema.field_types import Column, FieldType
 
