@@ -34,18 +34,19 @@ pytestmark = [
 
 
 def test_a_client_killed_while_the_server_commits_is_a_twin(
-    server_url: str, table_format: str, staging: Staging, tmp_path: Path
+    server_url: str, jars: Jars, staging: Staging, tmp_path: Path
 ) -> None:
     """The statement of a killed client goes on beside the next landing, and changes nothing."""
+    or_skip(lambda: jars.iceberg)
     manifest = staging.write([staging.order(n) for n in range(20)])
-    where = ["--manifest", manifest, "--table", str(tmp_path / "lake"), "--format", table_format]
+    where = ["--manifest", manifest, "--table", str(tmp_path / "lake"), "--format", "iceberg"]
     command = [sys.executable, "-m", "tests.spark.connect_client", server_url, *where]
 
     killed = subprocess.run(command, check=False, capture_output=True, text=True, timeout=1200)
 
     assert killed.returncode == -signal.SIGKILL, killed.stderr[-2000:]
     with session_of(server_url) as session:
-        tables = by_path(table_format, session, tmp_path / "lake")
+        tables = by_path("iceberg", session, tmp_path / "lake")
         tables.land(manifest)
         assert tables.events() == [("0f3c-1", n) for n in range(20)]
         assert [*tables.landed()] == ["0f3c-1"]

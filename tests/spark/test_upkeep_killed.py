@@ -44,12 +44,7 @@ LANDING_STEPS = (
     steps.LANDING_LANDED,
     steps.RECEIPT_NEXT,
 )
-DISTURBED = (
-    (steps.UPKEEP_COMPACT, False),
-    (steps.UPKEEP_COMPACT, True),
-    (steps.UPKEEP_REMOVE, False),
-    (steps.UPKEEP_DONE, True),
-)
+DISTURBED = ((steps.UPKEEP_COMPACT, False), (steps.UPKEEP_REMOVE, True))
 
 
 def upkeep(tables: Tables, step: OnStep = no_step) -> dict[str, Any]:
