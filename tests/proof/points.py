@@ -167,7 +167,7 @@ def is_repeated(point: CrashPoint) -> bool:
 
     1. The job knows no store, and neither does the worker except around the position. One store is
        enough for these steps.
-    2. `test_signals` sends SIGTERM at 200 moments. A few named steps are enough beside it.
+    2. `test_signals` sends SIGTERM at random moments. A few named steps are enough beside it.
     3. `tests/spark/test_landing_killed.py` kills the real job at each step without spark-submit. A
        few steps under spark-submit are enough beside it.
     """

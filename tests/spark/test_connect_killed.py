@@ -55,19 +55,19 @@ def test_a_client_killed_while_the_server_commits_is_a_twin(
 
 # PySpark's own warning, that a dead server cannot be told of the end of a session.
 @pytest.mark.filterwarnings("ignore:The 'warn' method is deprecated:DeprecationWarning")
-@pytest.mark.parametrize("step", [steps.LANDING_MOVE, steps.LANDING_LANDED])
 def test_a_server_killed_at_a_step_leaves_a_batch_that_the_next_one_completes(
-    step: str, jars: Jars, staging: Staging, tmp_path: Path
+    jars: Jars, staging: Staging, tmp_path: Path
 ) -> None:
     """The landing fails with one line, and a landing over a new server completes the batch."""
     paths = or_skip(lambda: jars.delta)
     manifest = staging.write([staging.order(n) for n in range(20)])
-    with server_in(tmp_path, paths) as server, session_of(server.url) as session:
-        session.client.set_retry_policies([])
-        tables = by_path("delta", session, tmp_path / "lake")
-        with pytest.raises(PySparkException) as failure:
-            tables.land(manifest, at(step, server.kill))
-    assert one_line(failure.value).startswith("The Spark Connect server does not answer.")
+    for step in (steps.LANDING_MOVE, steps.LANDING_LANDED):
+        with server_in(tmp_path, paths) as server, session_of(server.url) as session:
+            session.client.set_retry_policies([])
+            tables = by_path("delta", session, tmp_path / "lake")
+            with pytest.raises(PySparkException) as failure:
+                tables.land(manifest, at(step, server.kill))
+        assert one_line(failure.value).startswith("The Spark Connect server does not answer.")
 
     with server_in(tmp_path, paths) as server, session_of(server.url) as session:
         tables = by_path("delta", session, tmp_path / "lake")

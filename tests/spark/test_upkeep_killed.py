@@ -148,6 +148,7 @@ def test_batches_land_at_every_step_of_upkeep(tables: Tables, staging: Staging) 
         assert tables.rows("Order__e", *NUMBERS) == expected(*range(1, batch_number + 1)), step
 
 
+@pytest.mark.soak
 def test_upkeep_is_killed_at_every_step_of_a_landing(tables: Tables, staging: Staging) -> None:
     """A landing that is killed as well, and landed again, leaves every row once."""
     tables.land(batch(staging, 1))
