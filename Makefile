@@ -64,9 +64,12 @@ format: dev ## put the code into the form that `make check` wants
 	ruff format $(CHECKED)
 	ruff check --fix $(CHECKED)
 
+PROOF := tests/proof tests/spark/test_upkeep_killed.py tests/spark/test_apply_histories.py \
+	tests/integration/positions/test_two_staging_areas.py tests/unit/model
+
 proof: dev ## kill at every named crash point, then print the figures
 	@python -m tests.proof forget
-	@status=0; python -m pytest -q tests/proof tests/spark/test_upkeep_killed.py $(ARGS) || status=1; python -m tests.proof report || status=1; exit $$status
+	@status=0; python -m pytest -q $(PROOF) $(ARGS) || status=1; python -m tests.proof report || status=1; exit $$status
 
 soak: dev ## rounds of random kills and faults (ROUNDS=300 SEED=... SPARK_EVERY=25)
 	@python -m tests.proof soak $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SEED),--seed $(SEED)) $(if $(SPARK_EVERY),--spark-every $(SPARK_EVERY))

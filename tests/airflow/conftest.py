@@ -38,7 +38,7 @@ SOON = "2026-01-01T00:00:00+00:00"
 DAGS = ("one_task.py", "chain.py", "mapped.py", "stores.py", "past.py", "waits.py", "watched.py")
 WATCHED = (
     *("burst", "shared", "failing", "mistaken", "killed", "twice", "idle", "latest"),
-    *("own", "asset", "queue", "dead_delivered", "dead_part_closed"),
+    *("own", "asset", "queue", "dead_part_closed"),
     *("elsewhere", "not_writable"),
 )
 

@@ -14,27 +14,12 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.airflow, pytest.mark.full, pytest.mark.timeout(900)]
 
 
-@pytest.mark.parametrize("task", ["spark", "commit"])
-def test_one_task_of_the_chain_cleared(here: Deployment, task: str) -> None:
-    """A cleared Spark task lands its batch again, and position and table stay as they are.
+def test_an_old_chain_cleared_in_part_and_whole(here: Deployment) -> None:
+    """A cleared Spark task or chain lands its batch again; position and table stay as they are.
 
-    The commit finds the batch committed already, and live events stay on the bus.
+    A cleared commit lands nothing: it finds the batch committed already. Live events stay on the
+    bus.
     """
-    topic = here.topic(f"Cleared{task.title()}")
-    topic.publish(3)
-    old = here.land("chain", topic)
-    topic.publish(2)
-    here.land("chain", topic)
-    topic.publish(2)
-    before = _what_stands(topic)
-    old.clear(task)
-    old.wait("success")
-    assert _what_stands(topic) == before
-    assert len(topic.landings()) == (3 if task == "spark" else 2)
-
-
-def test_an_old_chain_cleared_whole(here: Deployment) -> None:
-    """A cleared chain lands its own batch again, and leaves the position alone."""
     topic = here.topic("ClearedChain")
     topic.publish(3)
     old = here.land("chain", topic)
@@ -42,10 +27,11 @@ def test_an_old_chain_cleared_whole(here: Deployment) -> None:
     here.land("chain", topic)
     topic.publish(2)
     before, landings = _what_stands(topic), topic.landings()
-    old.clear()
-    old.wait("success")
-    assert _what_stands(topic) == before
-    assert topic.landings() == [*landings, landings[0]]
+    for tasks, landed_again in ((["commit"], 0), (["spark"], 1), ([], 2)):
+        old.clear(*tasks)
+        old.wait("success")
+        assert _what_stands(topic) == before
+        assert topic.landings() == [*landings, *landings[:1] * landed_again]
 
 
 def test_a_spark_task_marked_success_moves_nothing(here: Deployment) -> None:

@@ -19,4 +19,6 @@ def _chosen(said: str) -> int:
 
 
 SEED = _chosen(os.environ.get(NAME, ""))
+IS_SEARCH = NAME in os.environ
+"""True if the seed was given: a search takes more histories than the judgement of a change."""
 REPEATED_BY = f"{NAME}={SEED}"

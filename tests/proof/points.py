@@ -101,6 +101,38 @@ _STREAMING = (
     steps.SCHEMA_KEPT,
     steps.MANIFEST_NEXT,
 )
+_OF_A_STORE = frozenset(
+    {
+        *BEGINNINGS,
+        *FALLBACKS,
+        steps.COMMIT_NEXT,
+        steps.POSITION_SET,
+        steps.COMMITTED,
+    }
+)
+"""Steps of the worker around its reads and writes of the position."""
+
+_TERMINATED_DAILY = frozenset(
+    {
+        steps.AUTHENTICATED,
+        steps.DELIVERED,
+        steps.PART_CLOSED,
+        steps.MANIFEST_NEXT,
+        steps.SPARK_NEXT,
+        steps.COMMIT_NEXT,
+        steps.POSITION_SET,
+    }
+)
+_SUBMITTED_DAILY = frozenset(
+    {
+        (Victim.JOB, steps.LANDING_BEGAN),
+        (Victim.JOB, steps.LANDING_MOVE),
+        (Victim.JOB, steps.RECEIPT_NEXT),
+        (Victim.JVM, steps.LANDING_MOVE),
+        (Victim.TWIN_AFTER, steps.LANDING_MOVE),
+        (Victim.TWIN_BESIDE, steps.LANDING_MOVE),
+    }
+)
 _JOB_STEPS = tuple(step for step in steps.LANDING_STEPS if step not in REWRITES)
 
 
@@ -128,6 +160,27 @@ def quick_points() -> list[CrashPoint]:
         "variable-beyond-carry-over-leased-task",
     }
     return [point for point in crash_points() if point.id in wanted]
+
+
+def is_repeated(point: CrashPoint) -> bool:
+    """Tell whether cheaper or other tests kill the same code at the same step.
+
+    1. The job knows no store, and neither does the worker except around the position. One store is
+       enough for these steps.
+    2. `test_signals` sends SIGTERM at random moments. A few named steps are enough beside it.
+    3. `tests/spark/test_landing_killed.py` kills the real job at each step without spark-submit. A
+       few steps under spark-submit are enough beside it.
+    """
+    if point.job == SPARK:
+        return (point.victim, point.step_name) not in _SUBMITTED_DAILY
+    if point.victim is Victim.TERMINATED:
+        return point.step_name not in _TERMINATED_DAILY
+    if point.store == "variable" or point.front is not Front.NONE:
+        return False
+    if point.store == MANAGED:
+        after = (steps.SPARK_NEXT, steps.SPARK_ENDED, steps.SWEPT)
+        return point.victim is Victim.TASK and point.step_name in after
+    return point.step_name not in _OF_A_STORE
 
 
 def _worker_points() -> Iterator[CrashPoint]:

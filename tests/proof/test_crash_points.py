@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.proof.figures import note_trial
-from tests.proof.points import crash_points, quick_points
+from tests.proof.points import crash_points, is_repeated, quick_points
 from tests.proof.world import SPARK
 
 if TYPE_CHECKING:
@@ -31,11 +31,16 @@ def test_a_kill_loses_and_doubles_nothing(trials: Trials, point: CrashPoint) -> 
     _survive(trials, point)
 
 
+def _marks(point: CrashPoint) -> list[pytest.MarkDecorator]:
+    spark, soak = [pytest.mark.spark], [pytest.mark.soak]
+    return spark * (point.job == SPARK) + soak * is_repeated(point)
+
+
 @pytest.mark.full
 @pytest.mark.parametrize(
     "point",
     [
-        pytest.param(point, id=point.id, marks=[pytest.mark.spark] * (point.job == SPARK))
+        pytest.param(point, id=point.id, marks=_marks(point))
         for point in crash_points()
         if point not in quick_points()
     ],

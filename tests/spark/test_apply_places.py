@@ -1,4 +1,7 @@
-"""Current state in a catalog, by name: the job by its command line, with `--flush`."""
+"""Current state in a catalog, by name: the job by its command line, with `--flush`.
+
+In Iceberg tables; `test_connect_tables` has it in Delta tables.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from airflow_provider_sfevents.spark import apply
 from airflow_provider_sfevents.spark.changes.tables import TOMBSTONES
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Receipt
+from tests.harness.jars import Jars, or_skip
 from tests.spark.lakes import Tables, by_name
 from tests.spark.orgs import A, B, CurrentState, event
 
@@ -23,6 +27,12 @@ pytestmark = [
     pytest.mark.timeout(900),
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
+
+
+@pytest.fixture
+def table_format(jars: Jars) -> str:
+    or_skip(lambda: jars.iceberg)
+    return "iceberg"
 
 
 def applied(log: Tables, records: Tables, manifest: str, *more: str) -> dict[str, int]:

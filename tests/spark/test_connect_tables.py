@@ -1,9 +1,14 @@
-"""Rules of landing, applying, snapshots and upkeep over Spark Connect, by the classic tests."""
+"""Rules of landing, applying, snapshots and upkeep over Spark Connect, by the classic tests.
+
+The classic tests have both formats. Here each rule is in one of them: the job with current state
+in Delta tables, and the rest in Iceberg tables, whose commits are quicker.
+"""
 
 from __future__ import annotations
 
 import pytest
 
+from tests.harness.jars import Jars, or_skip
 from tests.spark.connected import server_url, spark
 from tests.spark.test_apply_places import (
     test_records_their_history_and_what_was_held_are_in_a_catalog,
@@ -27,9 +32,19 @@ __all__ = [
     "test_tables_are_seeded_by_bulk_and_by_rest",
 ]
 
+IN_DELTA = test_records_their_history_and_what_was_held_are_in_a_catalog
+
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.full,
     pytest.mark.timeout(1800),
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
+
+
+@pytest.fixture
+def table_format(request: pytest.FixtureRequest, jars: Jars) -> str:
+    """The format that this rule is tested in; skipped if its jars cannot be had."""
+    name = "delta" if request.function is IN_DELTA else "iceberg"
+    or_skip(lambda: getattr(jars, name))
+    return name

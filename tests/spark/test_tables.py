@@ -12,7 +12,7 @@ from airflow_provider_sfevents.spark import read_quarantine
 from airflow_provider_sfevents.spark.landing.land_batch import land
 from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from tests.harness.jars import or_skip
-from tests.spark.lakes import Tables, by_name, by_path
+from tests.spark.lakes import Tables, by_name
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,49 +28,36 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(params=[by_path, by_name])
-def anywhere(
-    request: pytest.FixtureRequest, table_format: str, spark: Any, tmp_path: Path
-) -> Tables:
-    made: Tables = request.param(table_format, spark, tmp_path / "my lake")
-    return made
-
-
-def test_each_landing_is_one_commit_for_each_table(anywhere: Tables, staging: Staging) -> None:
-    """Each landing, a first or a repeated one, is one commit for each table it writes."""
+def test_each_landing_is_one_commit_for_each_table(
+    table_format: str, spark: Any, tmp_path: Path, staging: Staging
+) -> None:
+    """Each landing by name, a first or a repeated one, is one commit for each table it writes."""
+    named = by_name(table_format, spark, tmp_path / "my lake")
     alert = staging.event("alert", CreatedDate=0, CreatedById="005A", At__c=1)
     orders = [staging.order(n, day=n % 2) for n in range(4)]
     manifest = staging.write([*orders, alert, ("order", b"spoilt")], per_part=3)
 
-    receipt = anywhere.land(manifest)
+    receipt = named.land(manifest)
 
-    assert anywhere.events() == [("0f3c-1", n) for n in range(4)]
-    assert anywhere.events("Alert__e") == [("0f3c-1", 4)]
-    assert anywhere.rows("_quarantine", "batch_ordinal", "event_type") == [(5, "Order__e")]
-    separator = "/" if "/" in anywhere.table else "."
-    plain = (
-        anywhere.table
-        if separator == "/" or "." in anywhere.table
-        else f"spark_catalog.{anywhere.table}"
-    )
-    assert receipt.tables == {
-        f"{plain}{separator}Alert__e": 1,
-        f"{plain}{separator}Order__e": 4,
-    }
+    assert named.events() == [("0f3c-1", n) for n in range(4)]
+    assert named.events("Alert__e") == [("0f3c-1", 4)]
+    assert named.rows("_quarantine", "batch_ordinal", "event_type") == [(5, "Order__e")]
+    root = named.table if "." in named.table else f"spark_catalog.{named.table}"
+    assert receipt.tables == {f"{root}.Alert__e": 1, f"{root}.Order__e": 4}
     assert (receipt.events, receipt.quarantined) == (6, 1)
-    assert [anywhere.commits(name) for name in ("Order__e", "Alert__e", "_quarantine")] == [1, 1, 1]
-    assert [*anywhere.landed()] == ["0f3c-1"]
+    assert [named.commits(name) for name in ("Order__e", "Alert__e", "_quarantine")] == [1, 1, 1]
+    assert [*named.landed()] == ["0f3c-1"]
 
-    anywhere.land(staging.write([staging.order(7)], batch_number=2))
+    named.land(staging.write([staging.order(7)], batch_number=2))
     columns = ("batch_id", "batch_ordinal", "event_id", "Number__c", "Amount__c", "event_date")
-    before = anywhere.rows("Order__e", *columns)
+    before = named.rows("Order__e", *columns)
 
-    anywhere.land(manifest)
+    named.land(manifest)
 
-    assert anywhere.rows("Order__e", *columns) == before
+    assert named.rows("Order__e", *columns) == before
     assert len(before) == 5
-    assert [anywhere.commits(name) for name in ("Order__e", "Alert__e")] == [3, 2]
-    assert not anywhere.under_way()
+    assert [named.commits(name) for name in ("Order__e", "Alert__e")] == [3, 2]
+    assert not named.under_way()
 
 
 def test_landing_another_form_replaces_exactly_the_batchs_rows(

@@ -32,7 +32,9 @@ OLDER = "2026-11-02T06:30:00+00:00"
 NEWER = "2026-11-02T06:40:00.5+00:00"
 
 
-@pytest.mark.parametrize("table", ["Order__e", "_quarantine"])
+@pytest.mark.parametrize(
+    ("table_format", "table"), [("delta", "_quarantine"), ("iceberg", "Order__e")]
+)
 def test_killed_between_two_tables_the_next_landing_makes_it_whole(
     tables: Tables, staging: Staging, table: str
 ) -> None:

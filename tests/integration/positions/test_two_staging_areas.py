@@ -37,6 +37,7 @@ def test_two_areas_lose_and_double_nothing(bus: Emulator, tmp_path: Path, start:
 
 
 @pytest.mark.full
+@pytest.mark.soak
 @pytest.mark.parametrize("start", ["latest", "earliest", FALLBACK])
 def test_two_areas_lose_and_double_nothing_with_many_seeds(
     bus: Emulator, tmp_path: Path, start: str

@@ -19,14 +19,14 @@ from tests.histories.doubt import Doubt
 from tests.histories.histories import Transaction, told, transactions
 from tests.histories.lake import Lake
 from tests.histories.org import PREFIXES
-from tests.histories.seeds import REPEATED_BY, SEED
+from tests.histories.seeds import IS_SEARCH, REPEATED_BY, SEED
 
 QUICK = settings(
     max_examples=100,
     print_blob=True,
     suppress_health_check=[*settings().suppress_health_check, HealthCheck.data_too_large],
 )
-LONG = settings(QUICK, max_examples=2_000)
+LONG = settings(QUICK, max_examples=2_000 if IS_SEARCH else 500)
 CLOSE = (0.1, 0.4, 0.9, 3.0)
 """Seconds between transactions that make commit times and reads hard to tell apart."""
 
