@@ -190,11 +190,18 @@ def _commit(staged: Staged, run: Run) -> Receipt:
             "as the batch that has landed ends there."
         )
     if not is_committed(position, manifest):
+        extra_deliveries = staged.extra_deliveries()
         staged.lease.check()
         at = datetime.now(UTC).isoformat()
         steps.reached(steps.COMMIT_NEXT, manifest.batch_id)
         moved = advance(
-            position, manifest, committed_at=at, committed_by=run, staging_id=staged.staging_id
+            position,
+            manifest,
+            committed_at=at,
+            committed_by=run,
+            staging_id=staged.staging_id,
+            receipt=receipt,
+            extra_deliveries=extra_deliveries,
         )
         stores.write(staged.store, moved)
         steps.reached(steps.COMMITTED, manifest.batch_id)

@@ -114,6 +114,7 @@ class BatchFetch:
         pin: Pin | None = None,
         elsewhere: int = 0,
     ) -> None:
+        self._begun_at = datetime.now(UTC).isoformat()
         self._request = request
         self._bounds = bounds
         self._position = position
@@ -359,6 +360,7 @@ class BatchFetch:
             parts=parts,
             schemas=tuple(sorted({schema for part in parts for schema in part.schemas})),
             created_at=datetime.now(UTC).isoformat(),
+            begun_at=self._begun_at,
             run=self._request.run,
             error=ended.error,
             last_event_at=ended.last_event_at,

@@ -20,41 +20,27 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.exceptions import PositionConflictError
 from airflow_provider_sfevents.positions import record_text
+from airflow_provider_sfevents.positions.activity import (
+    Commit,
+    Counts,
+    commit_of,
+    counted_on,
+    kept,
+)
 from airflow_provider_sfevents.replay_point import LATEST, PRESETS, ReplayPoint, is_replay_id
 from airflow_provider_sfevents.staging.manifest import LossWindow, Run
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from airflow_provider_sfevents.staging.manifest import Manifest
+    from airflow_provider_sfevents.staging.manifest import Manifest, Receipt
 
 VERSION = 1
 
 _NOBODY = record_text.Whose()
 
-RECENT = 10
-"""Number of commits that a position keeps: enough to see a rhythm, and to go back by hand."""
-
 KEEPALIVE, EVENT = "keepalive", "event"
 """Values of `Position.pinned_by`."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Commit:
-    """One move of a position.
-
-    :param batch_number: batch number.
-    :param replay_id: new replay id of the position; hex.
-    :param at: ISO-8601, UTC.
-    :param run: the Airflow run that committed; it may land a batch that another run staged.
-    """
-
-    batch_number: int
-    batch_id: str
-    replay_id: str
-    events: int
-    at: str
-    run: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +67,8 @@ class Position:
     :param committed_at: time at which the epoch began, or its last batch was committed.
     :param committed_by: the task that did that.
     :param owner: `<dag>.<task>` that fetches; in a chain, another task commits.
-    :param recent: the last commits, oldest first.
+    :param recent: the last commits, oldest first; as many as `activity.kept` keeps.
+    :param counts: counts of the epoch, for people.
     :param loss: the loss window before the next batch; its manifest takes it over.
     :param losses: loss windows before the batches that are committed.
     """
@@ -109,6 +96,7 @@ class Position:
     committed_by: Run = field(default_factory=Run)
     owner: str = ""
     recent: tuple[Commit, ...] = ()
+    counts: Counts = field(default_factory=Counts)
     loss: LossWindow | None = None
     losses: tuple[LossWindow, ...] = ()
 
@@ -124,7 +112,10 @@ class Position:
 
     def to_json(self) -> str:
         loss = asdict(self.loss) if self.loss else {}
-        return json.dumps({"version": VERSION, **asdict(self), "loss": loss}, indent=1)
+        recent = [one.to_row() for one in self.recent]
+        return record_text.in_lines(
+            {"version": VERSION, **asdict(self), "loss": loss, "recent": recent}
+        )
 
     @classmethod
     def from_json(cls, record: str, where: str, whose: record_text.Whose = _NOBODY) -> Position:
@@ -142,12 +133,13 @@ class Position:
                 **{
                     **value,
                     "committed_by": Run(**value["committed_by"]),
-                    "recent": tuple(Commit(**one) for one in value["recent"]),
+                    "recent": tuple(Commit.from_row(one) for one in value["recent"]),
+                    "counts": Counts.from_dict(value["counts"]),
                     "loss": LossWindow(**value["loss"]) if value["loss"] else None,
                     "losses": tuple(LossWindow(**one) for one in value["losses"]),
                 }
             )
-        except TypeError as error:
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise record_text.unusable(where, whose, str(error)) from error
         if wrong := _wrong_in(position):
             raise record_text.unusable(where, whose, wrong)
@@ -244,12 +236,15 @@ def advance(
     committed_at: str,
     committed_by: Run,
     staging_id: str = "",
+    receipt: Receipt | None = None,
+    extra_deliveries: Mapping[str, int] | None = None,
 ) -> Position:
     """Move a position over a landed batch.
 
     A commit that is repeated, because its first answer was lost, leaves the position as it is.
 
     :param staging_id: of the staging area that holds the batch.
+    :param receipt: of the batch, for the counts; as are its `extra_deliveries`.
     :raises PositionConflictError: the batch does not begin at the position.
     """
     if is_committed(position, manifest):
@@ -259,14 +254,8 @@ def advance(
             f"Batch {manifest.batch_id} of {manifest.topic} cannot be committed: {why}. The "
             "position was moved or reset meanwhile, and stays; the next run continues from it."
         )
-    commit = Commit(
-        batch_number=manifest.batch_number,
-        batch_id=manifest.batch_id,
-        replay_id=manifest.end,
-        events=manifest.events,
-        at=committed_at,
-        run=committed_by.run,
-    )
+    commit = commit_of(manifest, receipt, committed_at, committed_by)
+    counts = counted_on(position.counts, commit, extra_deliveries or {})
     return replace(
         work_in(position, staging_id),
         batch_number=manifest.batch_number,
@@ -282,7 +271,8 @@ def advance(
         committed_at=committed_at,
         committed_by=committed_by,
         owner=position.owner or task_of(manifest.run),
-        recent=(*position.recent, commit)[-RECENT:],
+        recent=kept((*position.recent, commit), counts),
+        counts=counts,
         loss=None,
         losses=(*position.losses, *manifest.losses),
     )
@@ -347,7 +337,7 @@ def _wrong_in(position: Position) -> str:
         return f"`resume_after` is {position.resume_after!r}; it must be lower-case hex, or empty"
     if position.pinned_by not in ("", KEEPALIVE, EVENT):
         return f"`pinned_by` is {position.pinned_by!r}; it must be {KEEPALIVE}, {EVENT} or empty"
-    return _wrong_time(position) or _wrong_within(position)
+    return _wrong_time(position) or _wrong_within(position) or position.counts.wrong()
 
 
 def _wrong_time(position: Position) -> str:
@@ -393,6 +383,7 @@ _TYPES: dict[str, type] = {
         "staging_since": int,
         "committed_by": dict,
         "loss": dict,
+        "counts": dict,
         "recent": list,
         "losses": list,
     }.get(one.name, str)

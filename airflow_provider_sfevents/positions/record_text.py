@@ -89,6 +89,15 @@ class Whose:
         return f"`{' '.join(filter(None, words))}`"
 
 
+def in_lines(record: dict[str, Any]) -> str:
+    """Write a record as JSON with one line for each field: readable, and small."""
+    lines = (
+        f"{json.dumps(name)}: {json.dumps(value, separators=(',', ':'))}"
+        for name, value in record.items()
+    )
+    return "{\n" + ",\n".join(lines) + "\n}"
+
+
 def check_fields(
     record: str, version: int, types: dict[str, type], where: str, whose: Whose
 ) -> None:

@@ -103,6 +103,7 @@ class Manifest:
         `lost`: the stream of a managed subscription.
     :param parts: the files, each starting at the end of the one before.
     :param created_at: ISO-8601, UTC.
+    :param begun_at: time at which the fetch began that wrote the manifest; ISO-8601, UTC.
     :param error: with `ended_by="error"`: the cause, as a message for the user.
     :param overlaps: the bus may deliver events again that have landed; landing must compare
         identities.
@@ -127,6 +128,7 @@ class Manifest:
     parts: tuple[Part, ...]
     schemas: tuple[str, ...]
     created_at: str
+    begun_at: str = ""
     run: Run = field(default_factory=Run)
     error: str = ""
     last_event_at: str = ""

@@ -7,7 +7,7 @@ import pytest
 
 from airflow_provider_sfevents.batches import reruns
 from airflow_provider_sfevents.exceptions import PositionConflictError
-from airflow_provider_sfevents.positions.record import Commit
+from airflow_provider_sfevents.positions.activity import Commit
 from tests.unit.batches.building import manifest, position, request, run
 
 if TYPE_CHECKING:

@@ -9,10 +9,9 @@ from hypothesis import given, strategies as st
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, PositionConflictError
 from airflow_provider_sfevents.positions import record
+from airflow_provider_sfevents.positions.activity import RECENT, Commit, Counts, commit_of
 from airflow_provider_sfevents.positions.ownership import check_owner
 from airflow_provider_sfevents.positions.record import (
-    RECENT,
-    Commit,
     Position,
     advance,
     is_past,
@@ -103,16 +102,8 @@ def test_a_landed_batch_moves_the_position_to_its_end() -> None:
         last_event_at="2026-01-01T00:00:01+00:00",
         committed_at=AT,
         committed_by=COMMIT,
-        recent=(
-            Commit(
-                batch_number=1,
-                batch_id="e1-1",
-                replay_id=f"{1:020x}",
-                events=3,
-                at=AT,
-                run="run-1",
-            ),
-        ),
+        recent=(commit_of(batch_after(begun()), None, AT, COMMIT),),
+        counts=Counts(hour="2026-01-02T00:00+00:00", events_by_hour=(3,)),
     )
 
 
@@ -315,7 +306,7 @@ def test_a_first_runs_start_survives_its_text(start: str) -> None:
     assert Position.from_json(begun(replay_id=start).to_json(), "here").start.to_text() == start
 
 
-COMMITTED = {"batch_number": 1, "batch_id": "e1-1", "replay_id": "0a", "events": 3, "at": "then"}
+COMMITTED = Commit(batch_number=1, batch_id="e1-1", replay_id="0a", events=1, at=AT)
 LOSS = {"after": "0a", "start": "earliest", "at": "then", "why": "expired"}
 FIELDS = [one.name for one in fields(Position)]
 
@@ -351,9 +342,9 @@ def changed(**changes: Any) -> str:
         (changed(epoch=""), "`epoch` is ''"),
         (changed(committed_by={"who": 1}), "unexpected keyword argument 'who'"),
         (changed(committed_by={"dag": 3}), "`committed_by.dag` is 3"),
-        (changed(recent=[1]), "must be a mapping"),
-        (changed(recent=[COMMITTED | {"batch_number": "1"}]), r"`recent\[0\].batch_number` is '1'"),
-        (changed(recent=[{"batch_number": 1}]), "missing 4 required"),
+        (changed(recent=[1]), "not iterable"),
+        (changed(recent=[["1", *COMMITTED.to_row()[1:]]]), r"`recent\[0\].batch_number` is '1'"),
+        (changed(recent=[[1]]), "shorter than"),
         (changed(losses=[{"after": "0a"}]), "missing 3 required"),
         (changed(losses=[LOSS | {"why": None}]), r"`losses\[0\].why` is None"),
         (changed(loss=LOSS | {"why": None}), r"`loss.why` is None"),
