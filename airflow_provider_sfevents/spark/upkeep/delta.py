@@ -27,16 +27,24 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.upkeep.plan import UpkeepOptions
 
 TARGET = 1024 * 1024 * 1024  # `spark.databricks.delta.optimize.maxFileSize`
-SETTINGS = {
-    "spark.databricks.delta.optimize.maxFileSize": str(TARGET),
-    # The number of tasks that list a table's files. Spark's default, 10,000, takes minutes where
-    # there are few.
-    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "64",
-    # `keep_hours` has a lower bound of its own.
-    "spark.databricks.delta.retentionDurationCheck.enabled": "false",
-    "spark.databricks.delta.vacuum.logging.enabled": "true",
-}
 _DATE = re.compile(rf"/{envelope.EVENT_DATE}=(\d{{4}}-\d{{2}}-\d{{2}})/")
+
+
+def settings(master: str) -> dict[str, str]:
+    """Settings of a session for upkeep.
+
+    The number of tasks that list a table's files is small: Spark's default, 10,000, takes minutes
+    where there are few. On one machine each task beyond its cores only costs time.
+    """
+    return {
+        "spark.databricks.delta.optimize.maxFileSize": str(TARGET),
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": (
+            "8" if master.startswith("local") else "64"
+        ),
+        # `keep_hours` has a lower bound of its own.
+        "spark.databricks.delta.retentionDurationCheck.enabled": "false",
+        "spark.databricks.delta.vacuum.logging.enabled": "true",
+    }
 
 
 def maintain_delta(
@@ -48,7 +56,7 @@ def maintain_delta(
 ) -> TableReport:
     """Maintain one table, or report what would be done.
 
-    :param spark: a session with `SETTINGS`.
+    :param spark: a session with `settings`.
     :param identifier: the table's name in SQL.
     :param retry: runs a commit again that another writer's came before.
     """

@@ -75,7 +75,7 @@ def _maintained(
 ) -> Iterator[TableReport]:
     session, tables = open_format(spark, files, root, options.table_format)
     if options.table_format == naming.DELTA:
-        for key, value in delta.SETTINGS.items():
+        for key, value in delta.settings(session.conf.get("spark.master", "") or "").items():
             session.conf.set(key, value)
     if isinstance(tables, Named):
         tables.ensure_namespace(make=False)
