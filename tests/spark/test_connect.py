@@ -6,13 +6,9 @@ import pytest
 
 from tests.spark.connected import server_url, spark
 from tests.spark.test_landing import test_each_event_type_lands_in_its_own_table
-from tests.spark.test_tables import (
-    anywhere,
-    test_each_landing_is_one_commit_for_each_table,
-)
+from tests.spark.test_tables import test_each_landing_is_one_commit_for_each_table
 
 __all__ = [
-    "anywhere",
     "server_url",
     "spark",
     "test_each_event_type_lands_in_its_own_table",
