@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,23 +54,6 @@ class Deployment:
     def next_date(self) -> str:
         self.runs += 1
         return f"2026-02-{self.runs:02}"
-
-    def run_and_end(self, dag_id: str, *, once: Callable[[], bool]) -> DagTest:
-        """The DAG's next run, its process sent SIGTERM once something has come true."""
-        process = self.airflow.start("dags", "test", dag_id, self.next_date())
-        deadline = time.monotonic() + 120
-        while not once() and process.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.05)  # another process works; there is no event to wait for
-        process.terminate()
-        log, _ = process.communicate(timeout=60)
-        run_id, state = self.airflow._newest_run(dag_id, log)
-        return DagTest(
-            exit_code=process.returncode,
-            log=log,
-            state=state,
-            run_id=run_id,
-            tasks=self.airflow._task_states(dag_id, run_id),
-        )
 
     def publish(self, first: int, count: int) -> list[str]:
         """Orders numbered from `first`; their replay ids in hex."""

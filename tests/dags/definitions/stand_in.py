@@ -1,7 +1,7 @@
 """A stand-in for the Spark job, which writes the receipt and lands nothing.
 
-The environment variable STAND_IN has another order: `fail`, or `forget` the receipt. COMMAND_LINES
-names a folder for the command lines of this process and its ancestors.
+It fails if the environment variable STAND_IN is `fail`. COMMAND_LINES names a folder for the
+command lines of this process and its ancestors.
 """
 
 from __future__ import annotations
@@ -33,10 +33,6 @@ if folder := os.environ.get("COMMAND_LINES"):
         lines.append(Path(f"/proc/{pid}/cmdline").read_bytes())
         pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
     Path(folder, str(os.getpid())).write_bytes(b"\n".join(lines))
-match os.environ.get("STAND_IN", ""):
-    case "fail":
-        sys.exit("the stand-in was told to fail")
-    case "forget":
-        pass
-    case _:
-        (manifest_file.parent / layout.RECEIPT).write_text(receipt.to_json())
+if os.environ.get("STAND_IN") == "fail":
+    sys.exit("the stand-in was told to fail")
+(manifest_file.parent / layout.RECEIPT).write_text(receipt.to_json())
