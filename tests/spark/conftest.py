@@ -312,6 +312,13 @@ def table_format(request: pytest.FixtureRequest, jars: Jars) -> str:
 
 
 @pytest.fixture
+def quick_tables(jars: Jars, spark: Any, tmp_path: Path) -> Tables:
+    """Tables of the format with the quicker commits, for rules that do not depend on the format."""
+    or_skip(lambda: jars.iceberg)
+    return by_path("iceberg", spark, tmp_path / "my lake")
+
+
+@pytest.fixture
 def tables(table_format: str, spark: Any, tmp_path: Path) -> Tables:
     """Delta or Iceberg tables by path, in a folder with a space in its name."""
     return by_path(table_format, spark, tmp_path / "my lake")

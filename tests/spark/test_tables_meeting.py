@@ -59,9 +59,10 @@ def test_killed_between_two_tables_the_next_landing_makes_it_whole(
 
 
 def test_readers_of_landed_batches_see_no_part_of_a_killed_one(
-    tables: Tables, staging: Staging
+    quick_tables: Tables, staging: Staging
 ) -> None:
     """Readers of landed batches see no row of a batch that was killed between two tables."""
+    tables = quick_tables
     tables.land(staging.write([staging.order(9)], batch_number=2))
     manifest = staging.write([staging.order(0), staging.order(1)])
     with pytest.raises(Killed):
@@ -158,8 +159,9 @@ def forms(staging: Staging, tmp_path: Path) -> Forms:
     )
 
 
-def test_the_form_that_has_landed_stays(tables: Tables, forms: Forms) -> None:
+def test_the_form_that_has_landed_stays(quick_tables: Tables, forms: Forms) -> None:
     """The other form changes nothing, and its receipt has the counts and end of the landed one."""
+    tables = quick_tables
     tables.land(forms.older)
     before = tables.commits()
 
@@ -185,8 +187,11 @@ def test_an_older_form_is_overtaken_between_two_commits(tables: Tables, forms: F
     assert tables.landed()["0f3c-1"].staged_at == datetime.fromisoformat(NEWER)
 
 
-def test_a_row_of_the_ledger_alone_does_not_count_as_landed(tables: Tables, forms: Forms) -> None:
+def test_a_row_of_the_ledger_alone_does_not_count_as_landed(
+    quick_tables: Tables, forms: Forms
+) -> None:
     """A ledger row whose rows are gone from the table does not count as landed."""
+    tables = quick_tables
     tables.land(forms.older)
     tables.sql("truncate table {}")
 
