@@ -1,20 +1,13 @@
-"""Tables that follow an org: filled, changed, replayed and repaired, they equal the org."""
+"""Tables that follow an org: filled, changed and repaired, they equal the org."""
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import pytest
 
-from airflow_provider_sfevents.staging import layout
-from airflow_provider_sfevents.submit import packaging
 from tests.harness import classes
 from tests.harness.jars import Jars, or_skip
 
@@ -40,7 +33,6 @@ TOPIC = "/data/ChangeEvents"
 @dataclass
 class Story:
     here: Deployment
-    jars: str
     results: dict[str, dict[str, Any]] = field(default_factory=dict)
     seen: dict[str, dict[str, Any]] = field(default_factory=dict)
 
@@ -60,29 +52,6 @@ class Story:
         found = self.here.airflow.xcom(UPKEEP, run.run_id, "maintain")
         assert isinstance(found, dict), run.log
         self.results[name] = found
-
-    def replay(self, name: str, of: str) -> None:
-        """Land and apply a run's batch again by hand, as a cleared run would."""
-        manifest = self.results[of]["manifest"]
-        done = subprocess.run(
-            [
-                *("spark-submit", "--master", "local[2]", "--jars", self.jars),
-                *("--py-files", str(packaging.py_files(self.here.folder / "zip"))),
-                *(str(packaging.application("apply")), "--manifest", manifest, "--format", "delta"),
-                *("--table", f"{self.here.lake}/record_events"),
-                *("--current-state", f"{self.here.lake}/records"),
-            ],
-            env={**os.environ, **self.here.airflow.environment},
-            cwd=self.here.folder,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        self._look(name)
-        self.results[name] = json.loads(
-            Path(urlsplit(manifest).path).with_name(layout.RECEIPT).read_text()
-        )
 
     def _run(self, name: str, dag_id: str, on: str, conf: dict[str, Any] | None) -> DagTest:
         run = self.here.airflow.test_dag(dag_id, on, conf=conf, timeout_seconds=1200)
@@ -108,7 +77,7 @@ class Story:
 def story(deploy: Deploy) -> Iterator[Story]:
     """Fill tables from existing records, apply changes, and repair marked records.
 
-    Upkeep and a repeated batch are part of it.
+    Upkeep is part of it.
     """
     jars = ",".join(map(str, or_skip(lambda: Jars().delta)))
     with deploy(f"{FOLLOW}.py", f"{RESOLVE}.py", f"{UPKEEP}.py", sample=False) as here:
@@ -117,7 +86,7 @@ def story(deploy: Deploy) -> Iterator[Story]:
         # shared classes.
         options = f"{classes.options()} -Dspark.sql.shuffle.partitions=2"
         here.set(SFEVENTS_LAKE_JARS=jars, **{classes.VARIABLE: options})
-        bus, story = here.bus, Story(here, jars)
+        bus, story = here.bus, Story(here)
         for one in OBJECTS:
             bus.define_object(one)
         records = begin(bus)
@@ -126,7 +95,6 @@ def story(deploy: Deploy) -> Iterator[Story]:
         change(bus, records)
         story.follow("changed")
         story.maintain("maintained")
-        story.replay("again", of="changed")
         marked = [row["record_id"] for row in story.seen["changed"]["resync"]]
         story.resolve("resolved", entities=["Account"], record_ids=marked)
         yield story
@@ -268,15 +236,6 @@ def test_upkeep_changes_no_row(story: Story) -> None:
     assert list(upkeep.iterdir()) == []
 
 
-def test_a_batch_that_is_replayed_changes_nothing(story: Story) -> None:
-    """A batch that is replayed changes no row in any table, and delivers nothing again."""
-    assert story.seen["again"] == story.seen["changed"]
-    for said in ("batch_id", "events", "tables"):
-        assert story.results["again"][said] == story.results["changed"][said]
-    published = len(story.here.bus.events(TOPIC))
-    assert story.here.bus.deliveries(TOPIC) == published
-
-
 @pytest.mark.parametrize("entity", OBJECTS)
 def test_the_table_equals_the_org(story: Story, entity: str) -> None:
     """Every field of every record, after the marked one was read again; no mark is left."""
@@ -289,3 +248,8 @@ def test_reads_are_gone_when_they_are_used(story: Story) -> None:
     """Full records are personal data, which the staging area does not keep."""
     reads = story.here.airflow.folder / "sfevents/_reads"
     assert [path for path in reads.rglob("*") if path.is_file()] == []
+
+
+def test_no_change_is_delivered_twice(story: Story) -> None:
+    """Each published change was delivered once, over all runs."""
+    assert story.here.bus.deliveries(TOPIC) == len(story.here.bus.events(TOPIC))
