@@ -14,21 +14,15 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.airflow, pytest.mark.full, pytest.mark.timeout(900)]
 
 
-def test_the_newest_run_cleared(here: Deployment) -> None:
+def test_an_old_run_and_the_newest_one_cleared(here: Deployment) -> None:
     """A cleared run lands its own batch again, and the position stays at the latest batch."""
-    topic = here.topic("ClearNewest")
-    [run] = _runs(here, "landing", topic, 3)
-    _clear(topic, run, of="landing")
+    topic = here.topic("Cleared")
+    oldest, newest = _runs(here, "landing", topic, 3, 2)
+    for run in (oldest, newest):
+        _clear(topic, run, of="landing")
     here.land("landing", topic)
     assert topic.landed("landing") == topic.published
-    assert (topic.batch_number("landing"), topic.deliveries()) == (2, 5)
-
-
-def test_an_old_run_cleared(here: Deployment) -> None:
-    """A cleared run lands its own batch again, and the position stays at the latest batch."""
-    topic = here.topic("ClearOld")
-    oldest, _, _ = _runs(here, "landing", topic, 3, 2, 4)
-    _clear(topic, oldest, of="landing")
+    assert (topic.batch_number("landing"), topic.deliveries()) == (3, 9)
 
 
 def test_a_cleared_run_whose_batch_was_swept(here: Deployment) -> None:

@@ -1,4 +1,7 @@
-"""Spark under Airflow's scheduler: a JVM that ends with its task, and one that outlives it."""
+"""Spark under Airflow's scheduler: a JVM that ends with its task.
+
+The proof has a JVM that outlives its task, and `test_retries` such a job under the scheduler.
+"""
 
 from __future__ import annotations
 
@@ -38,21 +41,6 @@ def test_marked_failed_while_the_jvm_runs(here: Deployment) -> None:
     wait_until(lambda: not jvm.is_running(), "the JVM has ended")
     assert topic.batch_number(DAG) == 0
     here.land(DAG, topic)
-    _landed_once(here, topic)
-
-
-def test_a_killed_task_whose_jvm_lives_on(here: Deployment) -> None:
-    """A retry beside the living JVM of a killed task lands the batch, each row once."""
-    topic = here.topic("Twin")
-    topic.publish(20)
-    run = here.run(DAG, topic)
-    jvm = _jvm(run)
-    run.kill_task("land")
-    assert jvm.is_running()
-    run.wait("success")
-    wait_until(lambda: not jvm.is_running(), "the twin has ended")
-    assert run.tries("land") == 2
-    assert topic.batch_number(DAG) == 1
     _landed_once(here, topic)
 
 
