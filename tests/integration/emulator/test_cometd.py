@@ -140,13 +140,6 @@ def test_a_newer_connect_takes_over(sfevents_emulator: Emulator, topic: str) -> 
         assert sorted(len(one.result(20)) for one in both) == [1, 2]
 
 
-@pytest.mark.parametrize("word", ["", "/", "/handshake", "/connect", "/any/thing"])
-def test_messages_find_their_way_by_channel(client: Cometd, word: str) -> None:
-    """Messages are dispatched by channel, whatever a client appends to the URL."""
-    client.path = f"/cometd/45.0{word}"
-    assert client.handshake()["successful"]
-
-
 @pytest.mark.parametrize(
     ("path", "error"),
     [
@@ -265,21 +258,6 @@ def test_events_of_a_client_that_hangs_up_are_kept(sfevents_emulator: Emulator, 
         client.wait_held(bus, held=False)
         bus.publish(topic, [{"N__c": 1}])
         assert len(client.take(1)) == 1
-
-
-def test_unsubscribe(sfevents_emulator: Emulator, topic: str) -> None:
-    """After an unsubscribe only the other channels' events come."""
-    bus = sfevents_emulator
-    other = bus.define_event("Other__e", {"N__c": "Double"})
-    with opened(bus) as client:
-        client.subscribe(topic)
-        client.subscribe(other)
-        [said] = client.say(client.message("/meta/unsubscribe", subscription=topic))
-        assert (said["successful"], said["subscription"]) == (True, topic)
-        bus.publish(topic, [{"N__c": 1}])
-        bus.publish(other, [{"N__c": 2}])
-        assert [event["channel"] for event in client.take(1)] == [other]
-        assert [one.ended for one in bus.subscriptions] == ["OK", ""]
 
 
 def test_subscribing_again(sfevents_emulator: Emulator, topic: str) -> None:

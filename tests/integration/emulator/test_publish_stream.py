@@ -83,25 +83,6 @@ def test_each_request_has_its_response(talk: Talk) -> None:
         assert first.rpc_id == second.rpc_id
 
 
-def test_a_bad_event_fails_alone(talk: Talk) -> None:
-    """A too large event, or one of an unknown schema, fails in its own result."""
-    with Emulator() as bus:
-
-        async def scenario(stream: Publishing) -> Any:
-            big = stream.event("x" * 1_100_000)
-            strange = pb.ProducerEvent(schema_id="unknown", payload=b"")
-            await stream.send(stream.event(), big, strange)
-            answer = await stream.read()
-            await stream.send(stream.event())
-            return answer, await stream.read()
-
-        answer, later = _publishing(talk, bus, scenario)
-        assert [one.error.code for one in answer.results] == [0, pb.PUBLISH, pb.PUBLISH]
-        assert [bool(one.replay_id) for one in answer.results] == [True, False, False]
-        assert len(later.results) == 1
-        assert len(bus.events("/event/Order__e")) == 2
-
-
 def test_a_token_is_renewed(talk: Talk) -> None:
     """auth_refresh replaces the token, with or without events."""
     with Emulator(knobs=Knobs(expiry_ends_streams=True)) as bus:

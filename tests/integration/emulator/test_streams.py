@@ -109,31 +109,6 @@ def test_aged_out_id_is_refused(talk: Talk) -> None:
         assert [event.replay_id for event in events] == [young]
 
 
-@pytest.mark.parametrize(
-    ("num", "topic", "code"),
-    [
-        (1, "/event/Other__e", "subscription.fetch.topic.mismatch"),
-        (0, None, "subscription.fetch.requested.events.invalid"),
-    ],
-)
-def test_later_requests_that_are_refused(
-    talk: Talk, num: int, topic: str | None, code: str
-) -> None:
-    """Another topic or an empty request ends a running stream."""
-    with Emulator() as bus:
-        own = _published(bus, 1)
-        bus.define_event("Other__e", ORDER)
-
-        async def scenario(client: Any) -> Any:
-            stream = await client.subscribe(own, 5)
-            await stream.take(1)
-            await stream.ask(num, topic=topic)
-            return await client.refused(stream.read())
-
-        assert talk(bus, scenario).code == code
-        assert bus.subscriptions[0].ended == "INVALID_ARGUMENT"
-
-
 def test_a_connection_takes_so_many_rpcs(talk: Talk) -> None:
     """An RPC above the connection's limit waits in the client."""
     with Emulator(knobs=Knobs(max_streams_per_connection=2, half_close_seconds=0.01)) as bus:
@@ -243,26 +218,6 @@ def test_several_subscribers_each_get_everything(talk: Talk) -> None:
         talk(bus, scenario)
         assert bus.deliveries(topic) == 40
         assert [seen.delivered for seen in bus.subscriptions] == [20, 20]
-
-
-def test_a_channel_carries_several_schemas(talk: Talk) -> None:
-    """A channel's events have their own schema id and replay id."""
-    with Emulator(knobs=QUICK) as bus:
-        bus.define_event("A__e", {"A__c": "Text"})
-        bus.define_event("B__e", {"B__c": "Double"})
-        channel = bus.define_channel("/event/Both__chn", ["A__e", "/event/B__e"])
-        a = bus.publish("A__e", [{"A__c": "1"}])
-        b = bus.publish("B__e", [{"B__c": 2}])
-
-        async def scenario(client: Any) -> list[Any]:
-            return list(await (await client.subscribe(channel)).take(2))
-
-        events = talk(bus, scenario)
-        assert [event.replay_id for event in events] == a + b
-        assert [event.event.schema_id for event in events] == [
-            bus.schema_id("A__e"),
-            bus.schema_id("B__e"),
-        ]
 
 
 def test_old_events_keep_their_schema(talk: Talk) -> None:
