@@ -9,7 +9,6 @@ import pytest
 from grpc import aio
 
 from airflow_provider_sfevents.emulator import Emulator, Knobs
-from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
 from tests.integration.emulator.managing import ManagedCall
 
 Talk = Callable[..., Any]
@@ -54,52 +53,6 @@ def test_commits_are_answered_together(talk: Talk) -> None:
         assert bus.subscriptions[0].keepalives == 0
 
 
-def test_failed_commits_do_not_end_the_stream(talk: Talk) -> None:
-    """Failed commits are answered with the code COMMIT and change nothing."""
-    with _bus(response_events=1) as bus:
-        ids = _org(bus, 5)
-
-        async def scenario(client: Any) -> list[tuple[int, str]]:
-            call = await ManagedCall.opened(client, 3, developer_name="Lake")
-            await call.take(3)
-            said = []
-            for replay_id in (ids[1], b"", b"rubbish", ids[0], ids[4], ids[1], ids[2]):
-                await call.commit(replay_id)
-                error = (await call.answer()).commit_response.error
-                said.append((error.code, error.msg))
-            await call.ask(1)
-            assert len(await call.take(1)) == 1
-            return said
-
-        good, empty, rubbish, older, ahead, same, last = talk(bus, scenario)
-        assert (good, same, last) == ((0, ""), (0, ""), (0, ""))
-        for (code, text), word in zip(
-            (empty, rubbish, older, ahead), ("no replay", "invalid", "older", "before"), strict=True
-        ):
-            assert code == pb.COMMIT
-            assert word in text
-        assert bus.managed_subscriptions[0].committed == ids[2].hex()
-
-
-def test_a_keepalives_id_can_be_committed(talk: Talk) -> None:
-    """A client can commit a keepalive's id on a silent topic and continue there."""
-    with _bus(keepalive_seconds=0.1) as bus:
-        ids = _org(bus, 1)
-
-        async def scenario(client: Any) -> Any:
-            call = await ManagedCall.opened(client, 5, developer_name="Lake")
-            await call.take(1)
-            keepalive = await call.read()
-            await call.commit(keepalive.latest_replay_id)
-            return keepalive, await call.answer()
-
-        keepalive, answer = talk(bus, scenario)
-        assert (list(keepalive.events), keepalive.pending_num_requested) == ([], 4)
-        assert keepalive.latest_replay_id > ids[0]
-        assert not answer.commit_response.HasField("error")
-        assert bus.managed_subscriptions[0].committed == keepalive.latest_replay_id.hex()
-
-
 @pytest.mark.parametrize("code", ["", "managed.subscription.commit.late"])
 def test_a_stream_without_commits_is_closed(talk: Talk, code: str) -> None:
     """A stream without commits ends with DEADLINE_EXCEEDED, despite keepalives."""
@@ -120,29 +73,6 @@ def test_a_stream_without_commits_is_closed(talk: Talk, code: str) -> None:
         assert "No CommitReplayRequests sent in the last 0.4 seconds." in refused.message
         assert bus.subscriptions[0].ended == "DEADLINE_EXCEEDED"
         assert bus.subscriptions[0].keepalives >= 2
-
-
-def test_committing_the_same_place_again_keeps_the_stream(talk: Talk) -> None:
-    """A commit on each keepalive keeps a stream beyond the deadline."""
-    with _bus(keepalive_seconds=0.1, commit_deadline_seconds=0.5) as bus:
-        ids = _org(bus, 1)
-
-        async def scenario(client: Any) -> int:
-            call = await ManagedCall.opened(client, 5, developer_name="Lake")
-            await call.take(1)
-            for _ in range(8):
-                await call.commit(ids[0])
-                while not (await call.read()).HasField("commit_response"):
-                    pass
-                await call.read()
-            return len(await _one_more(bus, call))
-
-        assert talk(bus, scenario) == 1
-
-
-async def _one_more(bus: Emulator, call: ManagedCall) -> list[Any]:
-    bus.publish("/event/Order__e", [{"Number__c": "new"}])
-    return await call.take(1)
 
 
 @pytest.mark.parametrize(("reach", "fails"), [("stream", True), ("subscription", False)])

@@ -9,13 +9,11 @@ from typing import Any
 import pytest
 
 from airflow_provider_sfevents.emulator import Emulator, Knobs
-from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
 from tests.integration.emulator.managing import ManagedCall, refused
 
 Talk = Callable[..., Any]
 MANAGED = "managed.subscription."
 QUICK = Knobs(half_close_seconds=0.01, slot_hold_seconds=0.0, commit_response_seconds=0.02)
-_COMMIT = pb.CommitReplayRequest(commit_request_id="c", replay_id=b"\0" * 10)
 
 
 def _org(bus: Emulator, events: int = 0, **config: str) -> str:
@@ -23,50 +21,6 @@ def _org(bus: Emulator, events: int = 0, **config: str) -> str:
     bus.define_managed_subscription("Lake", topic, **{"default_replay": "EARLIEST", **config})
     bus.publish(topic, [{"Number__c": str(n)} for n in range(events)])
     return topic
-
-
-@pytest.mark.parametrize(
-    ("first", "status", "code"),
-    [
-        ({}, "INVALID_ARGUMENT", "id.or.developer.name.empty"),
-        (
-            {"developer_name": "Lake", "subscription_id": "18x000000000001"},
-            "INVALID_ARGUMENT",
-            "id.or.developer.name.empty",
-        ),
-        ({"subscription_id": "18x"}, "INVALID_ARGUMENT", "subscription.id.invalid"),
-        ({"subscription_id": "18x000000000001"}, "NOT_FOUND", "subscription.id.not.found"),
-        ({"developer_name": "Sea"}, "NOT_FOUND", "developer.name.not.found"),
-        (
-            {"developer_name": "Lake", "commit_replay_id_request": _COMMIT},
-            "INVALID_ARGUMENT",
-            "fetch.request.commit.request.restricted",
-        ),
-        (
-            {"developer_name": "Lake", "auth_refresh": "token"},
-            "INVALID_ARGUMENT",
-            "fetch.request.auth.request.restricted",
-        ),
-        ({"developer_name": "Lake", "num": -1}, "INVALID_ARGUMENT", "fetch.request.events.invalid"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
-def test_wrong_first_requests_are_refused(
-    talk: Talk, first: dict[str, Any], status: str, code: str
-) -> None:
-    """Each wrong first request has its own code, before it takes the slot."""
-    with Emulator(knobs=QUICK) as bus:
-        _org(bus, 1)
-
-        async def scenario(client: Any) -> Any:
-            said = await refused(client, **first)
-            call = await ManagedCall.opened(client, developer_name="Lake")
-            return said, await call.take(1)
-
-        said, _ = talk(bus, scenario)
-        assert (said.status, said.code) == (status, MANAGED + code)
-        assert said.trailers["type"] == "ManagedSubscribe"
-        assert said.message.endswith(f"rpcId: {said.trailers['rpc-id']}")
 
 
 def test_the_id_can_count_where_both_are_given(talk: Talk) -> None:
@@ -81,23 +35,6 @@ def test_the_id_can_count_where_both_are_given(talk: Talk) -> None:
             return await call.take(1)
 
         assert len(talk(bus, scenario)) == 1
-
-
-def test_a_stream_may_begin_without_credit(talk: Talk) -> None:
-    """A stream may begin with num_requested 0, and commits count from the start."""
-    with Emulator(knobs=QUICK) as bus:
-        _org(bus, 2)
-
-        async def scenario(client: Any) -> Any:
-            call = await ManagedCall.opened(client, 0, developer_name="Lake")
-            await call.commit(b"")
-            answer = await call.answer()
-            await call.ask(2)
-            return answer, await call.take(2)
-
-        answer, events = talk(bus, scenario)
-        assert (answer.pending_num_requested, len(answer.latest_replay_id)) == (0, 10)
-        assert len(events) == 2
 
 
 @pytest.mark.parametrize(
