@@ -27,29 +27,6 @@ def _published(bus: Emulator, count: int, name: str = "Order__e") -> tuple[str, 
     return topic, [_place(one) for one in bus.publish(topic, [{"N__c": n} for n in range(count)])]
 
 
-@pytest.mark.parametrize(
-    ("replay", "expected"),
-    [(-2, [0, 1, 2, 3]), ("second", [2, 3]), (-1, []), (None, [])],
-    ids=["all", "after an id", "new", "without the extension"],
-)
-def test_where_a_subscription_begins(
-    sfevents_emulator: Emulator, replay: int | str | None, expected: list[int]
-) -> None:
-    """A subscription starts at all events, after a replay id, or at new ones."""
-    bus = sfevents_emulator
-    topic, places = _published(bus, 4)
-    with opened(bus) as client:
-        start = places[1] if isinstance(replay, str) else replay
-        assert client.subscribe(topic, start)["successful"]
-        [new] = bus.publish(topic, [{"N__c": 9}])
-        events = client.take(len(expected) + 1)
-    assert values(events, "N__c") == [*expected, 9]
-    found = [event["data"]["event"]["replayId"] for event in events]
-    assert found == [*(places[n] for n in expected), _place(new)]
-    hexed = bus.events(topic)[1]["replay_id"]
-    assert bus.subscriptions[0].start == {-2: "earliest", "second": hexed}.get(replay, "latest")
-
-
 def test_replay_ids_that_are_refused(sfevents_emulator: Emulator) -> None:
     """Unknown and expired replay ids are refused and deliver nothing."""
     bus = sfevents_emulator
@@ -141,17 +118,6 @@ def test_change_events(sfevents_emulator: Emulator) -> None:
         assert set(header["changedFields"]) == {"Phone", "BillingAddress.City", "LastModifiedDate"}
         assert updated.pop("LastModifiedDate").endswith(".000Z")
         assert updated == {"Phone": None, "BillingAddress": {"City": "Faro"}}
-
-
-def test_a_custom_channel(sfevents_emulator: Emulator) -> None:
-    """Events of a custom channel state their type under the channel's name."""
-    bus = sfevents_emulator
-    topic, _ = _published(bus, 1)
-    channel = bus.define_channel("/event/All__chn", [topic])
-    with opened(bus) as client:
-        client.subscribe(channel, -2)
-        [event] = client.take(1)
-        assert (event["channel"], event["data"]["event"]["EventApiName"]) == (channel, "Order__e")
 
 
 def test_what_cannot_be_decoded_is_passed_over(sfevents_emulator: Emulator) -> None:

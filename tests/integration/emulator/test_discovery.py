@@ -37,20 +37,6 @@ def test_versions_have_the_names_of_their_releases(rest: Rest) -> None:
     assert found[0]["url"] == "/services/data/v31.0"
 
 
-def test_schemas_of_events_are_there(bus: Emulator, rest: Rest) -> None:
-    """Schemas are found by name and by id, and include the id."""
-    bus.define_event("Order__e", {"Amount__c": "Double"})
-    schema_id = bus.schema_id("Order__e")
-    by_name = rest.ask("GET", "/sobjects/Order__e/eventSchema?payloadFormat=COMPACT").body
-    by_id = rest.ask("GET", f"/event/eventSchema/{schema_id}?payloadFormat=compact").body
-    assert by_name == by_id
-    assert (by_name["uuid"], by_name["name"]) == (schema_id, "Order__e")
-    assert rest.ask("GET", "/event/eventSchema/nope").code == "NOT_FOUND"
-    bus.define_object("Account")
-    changes = rest.ask("GET", "/sobjects/AccountChangeEvent/eventSchema?payloadFormat=COMPACT").body
-    assert changes["fields"][0]["name"] == "ChangeEventHeader"
-
-
 def test_the_expanded_schema(bus: Emulator, rest: Rest) -> None:
     """The default schema form is CometD's; before version 43.0 there is no choice."""
     bus.define_event("Order__e", {"Amount__c": "Double", "At__c": "DateTime"})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import time
 from collections.abc import Callable
 from typing import Any
@@ -70,19 +69,6 @@ def test_client_credentials(http: Http, tls: bool) -> None:
             == f"https://login.salesforce.com/id/{bus.org.org_id}/{bus.org.user_id}"
         )
         assert answer.body["issued_at"].isdigit()
-
-
-def test_client_credentials_by_http_basic(http: Http) -> None:
-    """Client id and secret may be in the Authorization header."""
-    with Emulator() as bus:
-        pair = base64.b64encode(
-            f"{bus.org.consumer_key}:{bus.org.consumer_secret}".encode()
-        ).decode()
-        form = {"grant_type": "client_credentials"}
-        assert (
-            http(bus.my_domain_url + TOKEN, form, headers={"Authorization": f"Basic {pair}"}).status
-            == 200
-        )
 
 
 def _refusal(answer: Any) -> tuple[int, str, str]:
@@ -209,23 +195,6 @@ def test_three_minutes_by_knob(http: Http) -> None:
     with Emulator(knobs=Knobs(jwt_max_seconds=180)) as bus:
         assert http(bus.login_url + TOKEN, _assertion(bus, exp=time.time() + 290)).status == 400
         assert http(bus.login_url + TOKEN, _assertion(bus, exp=time.time() + 170)).status == 200
-
-
-@pytest.mark.parametrize("where", ["login_url", "my_domain_url"])
-def test_userinfo(http: Http, where: str) -> None:
-    """Both hosts return a token's user; an invalid token gets 403 in plain text."""
-    with Emulator() as bus:
-        token = http(bus.my_domain_url + TOKEN, _credentials(bus)).body["access_token"]
-        url = getattr(bus, where) + USERINFO
-        body = http(url, headers={"Authorization": f"Bearer {token}"}).body
-        assert body["organization_id"] == bus.org.org_id
-        assert body["user_id"] == bus.org.user_id
-        assert body["preferred_username"] == bus.org.username
-        assert body["sub"] == f"https://login.salesforce.com/id/{bus.org.org_id}/{bus.org.user_id}"
-        assert body["urls"]["custom_domain"] == bus.my_domain_url
-        assert http(f"{url}?oauth_token={token}").body == body
-        bad = http(url, headers={"Authorization": "Bearer nope"})
-        assert (bad.status, bad.body) == (403, "Bad_OAuth_Token")
 
 
 def test_logins_are_recorded(http: Http) -> None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
-from xml.etree import ElementTree as ET
 from xml.sax.saxutils import escape
 
 import pytest
@@ -89,28 +88,6 @@ def test_login(where: str, path: str, form: str) -> None:
         with urlopen(Request(url, headers=bearer), timeout=10) as answer:  # noqa: S310
             assert answer.status == 200
         assert [one.rpc for one in bus.requests] == ["soap", "rest"]
-
-
-def test_children_by_position() -> None:
-    """Result and userInfo have the positions of a live org, without a header."""
-    with Emulator() as bus:
-        root: Any = ET.fromstring(_login(bus).text)  # noqa: S314 - the emulator's own
-        result = root[0][0][0]
-        names = [child.tag.rpartition("}")[2] for child in result]
-        assert names == [
-            "metadataServerUrl",
-            "passwordExpired",
-            "sandbox",
-            "serverUrl",
-            "sessionId",
-            "userId",
-            "userInfo",
-        ]
-        assert result[4].text.startswith(f"{bus.org.org_id[:15]}!AR")
-        assert len(result[6]) == 24
-        assert result[6][8].text == bus.org.org_id
-        assert result[6][13].text == "7200"
-        assert result[6][20].text == bus.org.username
 
 
 @pytest.mark.parametrize(
