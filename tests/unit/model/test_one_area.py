@@ -190,6 +190,7 @@ def test_events_beyond_a_batch_beside_other_files_do_no_harm() -> None:
             world(A, run("B", tries=1), pauses=1, kills=1),
             1_000_000,
             id="stopped-and-killed",
+            marks=pytest.mark.soak,
         ),
         pytest.param(
             Rules(max_events=1), world(A, B, C, pauses=1), 250_000, id="stopped-for-two-batches"
