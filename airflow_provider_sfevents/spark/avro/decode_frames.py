@@ -7,6 +7,7 @@ import logging
 import os
 from functools import partial
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from airflow_provider_sfevents.spark.avro import executor_tasks
 from airflow_provider_sfevents.spark.avro.decoder_needs import (
@@ -22,9 +23,15 @@ from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.schema.field_types import quoted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import DataFrame, SparkSession
 
 logger = logging.getLogger(__name__)
+
+ASKED_FOR = (PACKAGE, *EXECUTORS_NEED, ACCELERATOR)
+"""Modules that an executor's Python is asked for."""
+_KNOWN: WeakKeyDictionary[SparkSession, tuple[str, list[str]]] = WeakKeyDictionary()
 
 
 def has_accelerator(spark: SparkSession) -> bool:
@@ -49,6 +56,11 @@ def has_accelerator(spark: SparkSession) -> bool:
             ACCELERATOR,
         )
     return accelerated
+
+
+def remember_python(spark: SparkSession, python: str, lacking: Sequence[str]) -> None:
+    """Keep what a session's executors lack of `ASKED_FOR`, so that they are not asked again."""
+    _KNOWN[spark] = python, [name for name in lacking if name in ASKED_FOR]
 
 
 def decoded(rows: DataFrame, task: executor_tasks.Task) -> DataFrame:
@@ -80,7 +92,9 @@ def _looked(spark: SparkSession) -> tuple[str, list[str]]:
     """
     from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-    names = (PACKAGE, *EXECUTORS_NEED, ACCELERATOR)
+    if (known := _KNOWN.get(spark)) is not None:
+        return known
+    names = ASKED_FOR
 
     # A nested function is pickled by value; others would be imported from this package, which may
     # be missing there.
