@@ -16,7 +16,7 @@ PYTEST := python -m pytest -n $(LANES) $(ARGS)
 CHECKED := airflow_provider_sfevents tests dags scripts benchmarks docs/conf.py
 
 .PHONY: help demo ui test test-full test-org check check-format check-lint check-types check-imports check-house \
-	format bench bench-year proof soak histories lock proto docs docs-pages clean \
+	format bench bench-year bench-connect proof soak histories lock proto docs docs-pages clean \
 	runtime dev
 
 help: ## list the targets
@@ -84,6 +84,9 @@ bench: dev ## benchmarks, each figure with its limit or its peer
 
 bench-year: dev ## upkeep of a year of batches, one every five minutes, in each format (half an hour)
 	@status=0; for format in delta iceberg; do python -m benchmarks.upkeep 105120 $$format || status=1; done; exit $$status
+
+bench-connect: dev ## a thousand landings over one Spark Connect server: its processes and memory
+	python -m benchmarks.spark_connect 1000
 
 lock: ## resolve the newest allowed packages into the lock files
 	@scripts/lock.sh

@@ -14,7 +14,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 BENCHMARKS = (
     *("fetch_throughput", "fetch_latency", "staging_memory", "landing_dag", "landing"),
-    "landing_batches",
+    *("landing_batches", "spark_connect", "connect_memory"),
     *("deliveries", "event_latency", "publish_to_row", "idle_waits"),
     *("decoding", "applying", "upkeep", "emulator"),
 )

@@ -47,6 +47,11 @@ asks for), and the remedy. Codes of the Pub/Sub API are listed without their com
 retried by Airflow as its `retries` say. With "no" the task fails at once, whatever its `retries`,
 because a retry changes nothing. Events that a task had staged before an error stay, and are not
 paid for again. Publishing is retried by rules of its own: [publish](../how-to/publish.md).
+
+Errors of Spark are lines of the job's log, each with its remedy. A Spark Connect server is checked
+before the fetch, and [its page](../how-to/spark-connect.md#checked-before-the-fetch) lists the
+checks. One that does not answer is a `TransportError`, all other refusals are a
+`ConfigurationError`.
 """
 
 

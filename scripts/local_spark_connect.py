@@ -1,4 +1,8 @@
-"""A Spark Connect server on this machine, for `make ui` and the tests."""
+"""A Spark Connect server on this machine, for `make ui` and the tests.
+
+It is a plugin of a driver that waits (`spark_connect_driver`), with one Python for all sessions.
+Spark's class `SparkConnectServer` keeps a Python daemon for each session.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +12,23 @@ import signal
 import socket
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from airflow_provider_sfevents.exceptions import TransportError
+from airflow_provider_sfevents.submit import connect_session
 from scripts.local_salesforce import free_port
 from scripts.processes import CannotRunError, deferred_signals, end, start, what_went_wrong
 
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
 READY_SECONDS = 240
-_SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
+CALL_SECONDS = 5.0
+_DRIVER = Path(__file__).with_name("spark_connect_driver.py")
+_PLUGIN = "org.apache.spark.sql.connect.SparkConnectPlugin"
+ISOLATION = "spark.sql.artifact.isolation.enabled"
 _DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -34,6 +43,7 @@ class LocalSparkConnect:
     """
 
     port: int
+    ui_port: int
     log: Path
     process: subprocess.Popen[bytes]
 
@@ -41,6 +51,11 @@ class LocalSparkConnect:
     def url(self) -> str:
         """Address for a Spark Connect client."""
         return f"sc://127.0.0.1:{self.port}"
+
+    @property
+    def ui(self) -> str:
+        """Address of the server's Spark UI."""
+        return f"http://127.0.0.1:{self.ui_port}/"
 
     def connection(self) -> dict[str, object]:
         """An Airflow connection of type `spark_connect`."""
@@ -69,51 +84,70 @@ class LocalSparkConnect:
         :param conf: further settings of the server.
         :raises CannotRunError: it ended, or does not take connections.
         """
-        port = port or free_port()
+        port, ui_port = port or free_port(), free_port()
         is_delta = any("delta-spark" in jar for jar in jars)
         settings = {
+            "spark.plugins": _PLUGIN,
+            ISOLATION: "false",
             "spark.connect.grpc.binding.address": "127.0.0.1",
             "spark.connect.grpc.binding.port": str(port),
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.host": "127.0.0.1",
-            "spark.ui.enabled": "false",
+            "spark.ui.port": str(ui_port),
             "spark.log.level": "WARN",
             "spark.sql.warehouse.dir": str(folder / "warehouse"),
             **(_DELTA if is_delta else {}),
             **(conf or {}),
         }
-        command = ["spark-submit", "--master", "local[2]", "--class", _SERVER]
+        command = ["spark-submit", "--master", "local[2]"]
         command += [
             part for key, value in settings.items() for part in ("--conf", f"{key}={value}")
         ]
         command += ["--jars", ",".join(jars)] if jars else []
         log = folder / "spark-connect.log"
-        # Every argument after `spark-internal` is the server's own; it takes none.
         with deferred_signals():
             process = start(
-                [*command, "spark-internal"], log=log, environment=environment, folder=folder
+                [*command, str(_DRIVER)], log=log, environment=environment, folder=folder
             )
         try:
-            server = cls(port=port, log=log, process=process)
+            server = cls(port=port, ui_port=ui_port, log=log, process=process)
             server._wait_ready()
             yield server
         finally:
             end([process])
 
     def _wait_ready(self) -> None:
+        """Wait for a client's first statement, because the port answers before there is a session.
+
+        :raises CannotRunError: the server ended, or time is up.
+        """
         until = time.monotonic() + READY_SECONDS
-        while True:
+        while not (self._takes_connections() and self._answers()):
             if self.process.poll() is not None:
                 why = "; ".join(what_went_wrong(self.log))
                 raise CannotRunError(f"the Spark Connect server ended: {why}. See {self.log}")
-            with (
-                contextlib.suppress(OSError),
-                socket.create_connection(("127.0.0.1", self.port), timeout=1),
-            ):
-                return
             if time.monotonic() > until:
                 raise CannotRunError(
                     f"the Spark Connect server was not ready after {READY_SECONDS} s; "
                     f"see {self.log}"
                 )
             time.sleep(0.2)
+
+    def _takes_connections(self) -> bool:
+        with (
+            contextlib.suppress(OSError),
+            socket.create_connection(("127.0.0.1", self.port), timeout=1),
+        ):
+            return True
+        return False
+
+    def _answers(self) -> bool:
+        from pyspark.errors import PySparkException
+
+        with (
+            contextlib.suppress(PySparkException, TransportError),
+            connect_session.open_session(self.url, seconds=CALL_SECONDS) as session,
+        ):
+            session.spark.sql("SELECT 1").collect()
+            return True
+        return False

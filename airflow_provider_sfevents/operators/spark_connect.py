@@ -35,12 +35,14 @@ from airflow_provider_sfevents.exceptions import (
 from airflow_provider_sfevents.hooks.executors import SECTION
 from airflow_provider_sfevents.hooks.staging_access import open_staging, staging_root
 from airflow_provider_sfevents.spark import failure
+from airflow_provider_sfevents.spark.avro import decoder_needs
 from airflow_provider_sfevents.spark.files import Files
+from airflow_provider_sfevents.spark.probe import unreadable
 from airflow_provider_sfevents.spark.tables.opening import open_format
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.storage import durable_files
 from airflow_provider_sfevents.staging.storage.staging_location import spark_url
-from airflow_provider_sfevents.submit import connect_checks, connect_session
+from airflow_provider_sfevents.submit import connect_checks, connect_session, packaging
 from airflow_provider_sfevents.submit.connect_checks import Checks
 
 if TYPE_CHECKING:
@@ -54,6 +56,11 @@ log = logging.getLogger(__name__)
 
 CHECK_SECONDS = "spark_connect_check_seconds"
 """Name of the setting in `[sfevents]`: time for all checks of a server, in seconds."""
+
+UI_LINK = "spark_ui"
+"""Extra of the connection: link of the Spark UI, for a server whose settings do not tell it."""
+
+_ASKED_FOR = tuple(dict.fromkeys((*connect_checks.NEEDED, *decoder_needs.ASKED_FOR)))
 
 RUN_AGAIN_SECONDS = 600.0
 PAUSE_SECONDS = 2.0
@@ -140,6 +147,10 @@ def server_url(conn_id: str) -> str:
         ) from error
 
 
+def _ui_link(conn_id: str) -> str:
+    return str(SparkConnectHook.get_connection(conn_id).extra_dejson.get(UI_LINK, ""))
+
+
 @contextmanager
 def connected(
     task: Any,
@@ -169,6 +180,7 @@ class ConnectJobs:
         self._stopping = stopping
         self._stack = ExitStack()
         self._session: ConnectSession | None = None
+        self._ui_link = _ui_link(str(task._conn_id))  # noqa: SLF001 - as the base class reads it
         self._seconds = check_seconds()
         self._run_again_seconds = run_again_seconds
 
@@ -195,6 +207,7 @@ class ConnectJobs:
         self._prepare(session, checks)
         probe = self._probe()
         checks.run("it reads a file of the staging area", lambda: self._read(spark, probe))
+        link = self._ui_link or checks.run("its Spark UI", session.ui_link)
         for table in tables:
             checks.run(
                 f"it opens tables of format {task.table_format}",
@@ -203,8 +216,9 @@ class ConnectJobs:
                 ),
             )
         log.info(
-            "Spark Connect at %s: session %s, checked in %.1f s.",
+            "Spark Connect at %s: session %s, checked in %.1f s. Spark UI: %s.",
             *(session.url, session.session_id, monotonic() - began),
+            link or f"not told by the server (extra {UI_LINK} of the connection)",
         )
 
     def run(self, work: SparkWork) -> None:
@@ -229,21 +243,26 @@ class ConnectJobs:
                 self._after(error, until)
             else:
                 log.info(
-                    "Spark Connect session %s: %s.",
-                    session.session_id,
-                    counted(session.statements, "statement"),
+                    "Spark Connect session %s: %s in %s; last operation %s.",
+                    *(session.session_id, counted(session.statements, "statement")),
+                    *(counted(session.calls, "call"), session.operation),
                 )
                 return
 
     def _after(self, error: Exception, until: float) -> None:
         """Raise a job's error as one of this package, or return to run the job again."""
+        if self._session is not None:
+            log.info(
+                "Spark Connect session %s ended at operation %s.",
+                *(self._session.session_id, self._session.operation),
+            )
         if self._stopping.requested:
             raise StoppedError(
                 "The task was ended while Spark ran, and its statements with it. The next try or "
                 "run does the work of Spark again, without a new delivery."
             ) from None
         said = connect_session.first_line(error)
-        if isinstance(error, TransportError) or connect_session.is_lost(error):
+        if isinstance(error, TransportError) or failure.is_lost(error):
             self._lose()
             if monotonic() < until:
                 log.warning(
@@ -294,12 +313,14 @@ class ConnectJobs:
         checks.run("it takes the settings of conf", lambda: connect_checks.settle(spark, settings))
         python = checks.run(
             "its Python runs a function",
-            lambda: connect_checks.look_at_python(spark, session.url),
+            lambda: connect_checks.look_at_python(spark, session.url, _ASKED_FOR),
         )
         worker = f"{sys.version_info.major}.{sys.version_info.minor}"
         connect_checks.check_python(worker, python, session.url)
         if not python.has_package:
             checks.run("it takes this package's modules", session.send_modules)
+        lacking = [one for one in python.missing if one != packaging.PACKAGE]
+        decoder_needs.remember_python(spark, python.path, lacking)
 
     def _probe(self) -> ObjectStoragePath:
         """A file of the staging area, staged as events are."""
@@ -312,17 +333,12 @@ class ConnectJobs:
 
     def _read(self, spark: Any, probe: ObjectStoragePath) -> None:
         url = spark_url(probe)
-        try:
-            spark.read.text(url).collect()
-        except Exception as error:
-            if not connect_session.is_spark_error(error):
-                raise
+        if reason := unreadable(spark, url):
             raise ConfigurationError(
-                f"The Spark Connect server at {self._now().url} cannot read {url} "
-                f"({failure.one_line(error) or connect_session.first_line(error)}). Nothing was "
-                "fetched. Give a staging area that worker and server both reach, such as an object "
-                "store; for a folder see [sfevents] staging_mode."
-            ) from None
+                f"The Spark Connect server at {self._now().url} cannot read {url} ({reason}). "
+                "Nothing was fetched. Give a staging area that worker and server both reach, such "
+                "as an object store; for a folder see [sfevents] staging_mode."
+            )
 
     def _store(self, url: str) -> Any:
         """File system of a URL that is not local, with the credentials of the staging area."""

@@ -38,10 +38,13 @@ _UNREADABLE = re.compile(
 _PATH = re.compile(r"(?:file:|s3a?:|hdfs:|gs:|abfss?:)?/[^\s:\]]+")
 
 
-_NO_SESSION = re.compile(r"INVALID_HANDLE\.(?:SESSION|OPERATION)_\w+")
+_NO_SESSION = re.compile(r"INVALID_HANDLE\.(?:SESSION|OPERATION)_\w+|NO_ACTIVE_SESSION")
 _NO_SERVER = re.compile(
     r"StatusCode\.UNAVAILABLE|failed to connect to all addresses|RETRIES_EXCEEDED"
+    r"|SparkContext was shut|No active or default Spark session found"
 )
+_NO_CONNECTION = re.compile(r"Connection reset|Socket closed")
+"""Of the server's connection only where there is one: other errors have these words, too."""
 _WRONG_JAR = re.compile(
     r"(?:NoSuchMethodError|NoClassDefFoundError|IncompatibleClassChangeError|AbstractMethodError)"
     r"[^\n]*"
@@ -73,6 +76,12 @@ def one_line(error: BaseException) -> str:
     return (
         _of_server(text) or _of_pythons(text) or no_store(text) or _of_jars(text) or _of_files(text)
     )
+
+
+def is_lost(error: BaseException) -> bool:
+    """Tell whether a session of Spark Connect is gone, so that a new one may do the same work."""
+    text = str(error)
+    return any(one.search(text) for one in (_NO_SESSION, _NO_SERVER, _NO_CONNECTION))
 
 
 def _of_server(text: str) -> str:

@@ -12,8 +12,9 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
+from airflow_provider_sfevents.spark.failure import is_lost
 from airflow_provider_sfevents.spark.land import run_job
-from airflow_provider_sfevents.spark.remote import is_remote
+from airflow_provider_sfevents.spark.remote import spark_errors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,14 +52,23 @@ def _probing(arguments: Sequence[str] | None) -> Job:
 def answer(spark: SparkSession, probe: str) -> dict[str, str]:
     """Read the file on an executor: the user that it runs as, and the reason if it cannot."""
     [row] = spark.range(1).selectExpr(_USER).collect()
-    if not is_remote(spark):
-        # Otherwise the log has the stack trace of each of four tries.
-        spark.sparkContext.setLogLevel("OFF")
+    # Otherwise the log has the stack trace of each of four tries.
+    spark.sparkContext.setLogLevel("OFF")
+    return {"user": row["user"], "error": unreadable(spark, probe)}
+
+
+def unreadable(spark: SparkSession, probe: str) -> str:
+    """Read the file on an executor: the reason if it cannot be read, or an empty text.
+
+    The error of a lost session of Spark Connect is raised, as it is no reason.
+    """
     try:
         spark.read.text(probe).collect()
-    except Exception as error:  # noqa: BLE001 - each is a reason, and reported as one
-        return {"user": row["user"], "error": reason_in(str(error))}
-    return {"user": row["user"], "error": ""}
+    except spark_errors() as error:
+        if is_lost(error):
+            raise
+        return reason_in(str(error))
+    return ""
 
 
 def reason_in(text: str) -> str:

@@ -30,6 +30,8 @@ T = TypeVar("T")
 NEEDED = ("fastavro", "numpy", "pyarrow", "pandas")
 """Packages that the server's Python needs to decode events."""
 
+ISOLATION = "spark.sql.artifact.isolation.enabled"
+
 _FIXED = re.compile(r"CANNOT_MODIFY_(?:STATIC_)?CONFIG")
 _PYTHONS = re.compile(r"PYTHON_VERSION_MISMATCH\]? ?(?P<said>[^\n]*)")
 _HIDDEN = "spark.sql.redaction.options.regex"
@@ -43,12 +45,16 @@ class ServerPython:
 
     :param version: minor version, such as `3.11`.
     :param has_package: this package is installed there, with the modules of this worker.
-    :param missing: those of `NEEDED` that it does not have.
+    :param missing: modules asked for that it does not have.
+    :param path: path of its interpreter.
+    :param is_shared: all sessions of the server share it, with the modules that any of them sends.
     """
 
     version: str
     has_package: bool
     missing: tuple[str, ...]
+    path: str = "python3"
+    is_shared: bool = False
 
 
 class Checks:
@@ -111,23 +117,31 @@ def check_python(worker: str, server: ServerPython, url: str) -> None:
     """
     if server.version != worker:
         raise ConfigurationError(_pythons_differ(url, f"{server.version} there, {worker} here"))
-    if server.missing:
+    if missing := [name for name in NEEDED if name in server.missing]:
         raise ConfigurationError(
-            f"The Python of the Spark Connect server at {url} has no {', '.join(server.missing)}. "
+            f"The Python of the Spark Connect server at {url} has no {', '.join(missing)}. "
             "Install there what this package needs to decode events: pip "
-            f"install {' '.join(server.missing)}."
+            f"install {' '.join(missing)}."
+        )
+    if server.is_shared and not server.has_package:
+        raise ConfigurationError(
+            f"The Python of the Spark Connect server at {url} ({server.path}) does not have this "
+            f"release of {packaging.PACKAGE}, and it is one for all sessions, which would all get "
+            "the modules that this task sends. Install the worker's release there and restart the "
+            f"server, or start the server with {ISOLATION}=true."
         )
 
 
-def look_at_python(spark: Any, url: str) -> ServerPython:
+def look_at_python(spark: Any, url: str, modules: Sequence[str] = NEEDED) -> ServerPython:
     """Run a function on the server that describes its Python.
 
+    :param modules: to be looked for.
     :raises ConfigurationError: the server's Python has another minor version than this one.
     """
     from pyspark.errors import PySparkException
     from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-    package, needed, names = packaging.PACKAGE, NEEDED, packaging.shipped_modules()
+    package, needed, names = packaging.PACKAGE, tuple(modules), packaging.shipped_modules()
 
     # Both are pickled by value, because they are local functions.
     def digest(folder: str) -> str:
@@ -145,6 +159,7 @@ def look_at_python(spark: Any, url: str) -> ServerPython:
 
     def look(_: object) -> str:
         import json
+        import os
         import sys
         from importlib.util import find_spec
 
@@ -152,7 +167,10 @@ def look_at_python(spark: Any, url: str) -> ServerPython:
         folders = list(installed.submodule_search_locations or ()) if installed else []
         missing = [one for one in needed if find_spec(one) is None]
         version = "{}.{}".format(*sys.version_info)
-        return json.dumps([version, digest(folders[0]) if folders else "", missing])
+        theirs = digest(folders[0]) if folders else ""
+        # Spark's name for the files of the session; `default` where sessions are not isolated.
+        is_shared = os.environ.get("SPARK_JOB_ARTIFACT_UUID") == "default"
+        return json.dumps([version, theirs, missing, sys.executable, is_shared])
 
     try:
         described = F.udf(look, "string", useArrow=False)("id")  # pyarrow may be missing there
@@ -161,9 +179,14 @@ def look_at_python(spark: Any, url: str) -> ServerPython:
         if (differ := _PYTHONS.search(str(error))) is not None:
             raise ConfigurationError(_pythons_differ(url, differ["said"])) from None
         raise
-    version, theirs, missing = json.loads(found[0])
-    ours = digest(str(packaging.root()))
-    return ServerPython(version=version, has_package=theirs == ours, missing=tuple(missing))
+    version, theirs, missing, path, is_shared = json.loads(found[0])
+    return ServerPython(
+        version=version,
+        has_package=theirs == digest(str(packaging.root())),
+        missing=tuple(missing),
+        path=path,
+        is_shared=is_shared,
+    )
 
 
 def settle(spark: Any, conf: Mapping[Any, Any]) -> None:

@@ -5,15 +5,15 @@
 2. The modules are sent only if the server's Python does not have the same ones
    (`connect_checks`).
 3. PySpark's client waits for a lost server for about ten minutes, and for a hanging one without a
-   limit. Here it waits for seconds, and the task decides whether to open a new session (`is_lost`).
+   limit. Here it waits for seconds, and the task decides whether to open a new session.
 4. PySpark chooses between its classic and its Connect functions by an environment variable, which
    is set while a session is open, and not for other processes that the task starts later.
 """
 
 from __future__ import annotations
 
+import logging
 import os
-import re
 import sys
 import tempfile
 import threading
@@ -22,22 +22,31 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from typing_extensions import override
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, TransportError
 from airflow_provider_sfevents.submit import packaging
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
+
+log = logging.getLogger(__name__)
 
 _REMOTE = "SPARK_CONNECT_MODE_ENABLED"
 INTERRUPT_SECONDS = 5.0
 RELEASE_SECONDS = 3.0
 _INTERRUPT_PAUSE = 0.5
 _RETRIES = {"max_retries": 6, "initial_backoff": 100, "max_backoff": 2_000}
-_LOST = re.compile(
-    r"INVALID_HANDLE\.(?:SESSION|OPERATION)_\w+|SESSION_CHANGED|NO_ACTIVE_SESSION"
-    r"|StatusCode\.UNAVAILABLE|Connection reset|Socket closed|RETRIES_EXCEEDED"
-    r"|SparkContext was shut"
+_UI_CONFIG = (
+    "spark.app.id",
+    "spark.driver.appUIAddress",
+    "spark.driver.host",
+    "spark.org.apache.hadoop.yarn.server.webproxy.amfilter.AmIpFilter.param.PROXY_URI_BASES",
+    "spark.ui.enabled",
+    "spark.ui.port",
+    "spark.ui.reverseProxyUrl",
 )
 
 
@@ -47,17 +56,27 @@ class ConnectSession:
     :ivar spark: the session itself.
     :ivar url: the server's address, without token and user.
     :ivar statements: number of statements that were sent.
+    :ivar calls: number of calls whose answer the task waited for; each statement is one of them.
+    :ivar operation: id of the latest statement's operation, as on the server's page.
     """
 
     def __init__(self, spark: Any, url: str) -> None:
         self.spark = spark
         self.url = url
         self.statements = 0
+        self.calls = 0
+        self.operation = "none"
         self._ended = threading.Event()
 
     @property
     def session_id(self) -> str:
         return str(self.spark.session_id)
+
+    def ui_link(self) -> str:
+        """Link of the server's Spark UI; empty if the server does not tell it."""
+        asked = [(key, None) for key in _UI_CONFIG]
+        said = self.spark.client.get_config_with_defaults(*asked)
+        return ui_link(dict(zip(_UI_CONFIG, said, strict=True)))
 
     def interrupt(self) -> None:
         """Interrupt the session's statements for some seconds, without waiting for an answer.
@@ -144,7 +163,12 @@ def open_session(
         def on_execute_plan(self, request: Any) -> Any:
             before_statement()
             session.statements += 1
+            # PySpark would choose an id later, and keep it to itself.
+            session.operation = request.operation_id = request.operation_id or str(uuid4())
+            log.debug("Spark Connect operation %s.", session.operation)
             return request
+
+    builder.add_interceptor(_counting(session))
 
     with _connect_functions():
         try:
@@ -167,6 +191,27 @@ def open_session(
             session.release()
 
 
+def _counting(session: ConnectSession) -> Any:
+    """Interceptor that counts a session's calls to the server, except `ReleaseExecute`.
+
+    PySpark sends that in the background for each message of a statement, also for its progress.
+    """
+    import grpc
+
+    class Calls(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor):
+        @override
+        def intercept_unary_unary(self, continuation: Any, details: Any, request: Any) -> Any:
+            session.calls += not details.method.endswith("/ReleaseExecute")
+            return continuation(details, request)
+
+        @override
+        def intercept_unary_stream(self, continuation: Any, details: Any, request: Any) -> Any:
+            session.calls += 1
+            return continuation(details, request)
+
+    return Calls()
+
+
 @contextmanager
 def _connect_functions() -> Iterator[None]:
     """Let PySpark use its functions for Spark Connect, and not warn of retries that fail."""
@@ -183,16 +228,22 @@ def _connect_functions() -> Iterator[None]:
             os.environ[_REMOTE] = before
 
 
-def is_lost(error: BaseException) -> bool:
-    """Return whether the session is gone, so that a new one may do the same work."""
-    return _LOST.search(str(error)) is not None
+def ui_link(config: Mapping[str, str | None]) -> str:
+    """Link of a Spark UI by the settings of its server; empty if they do not name it.
 
-
-def is_spark_error(error: BaseException) -> bool:
-    """Return whether Spark reports the error, over the connection."""
-    from pyspark.errors import PySparkException
-
-    return isinstance(error, PySparkException)
+    :param config: values of `_UI_CONFIG`. A proxy comes before the address behind it.
+    """
+    application, proxy = config.get("spark.app.id"), config.get("spark.ui.reverseProxyUrl")
+    if config.get("spark.ui.enabled") == "false":
+        return ""
+    if proxy and application:
+        return f"{proxy.rstrip('/')}/proxy/{application}/"
+    if proxies := config.get(_UI_CONFIG[3]):
+        return proxies.partition(",")[0]
+    if address := config.get("spark.driver.appUIAddress"):
+        return address
+    host, port = config.get("spark.driver.host"), config.get("spark.ui.port")
+    return f"http://{host}:{port}/" if host and port and port != "0" else ""
 
 
 def first_line(error: BaseException) -> str:

@@ -10,6 +10,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark.remote import is_remote
@@ -27,6 +28,9 @@ PACKAGE = "airflow_provider_sfevents"
 DRIVER_NEEDS = ("pandas", "pyarrow")
 """PySpark itself needs both for Arrow."""
 EXECUTORS_NEED = ("fastavro", "numpy", "pyarrow")
+ASKED_FOR = (PACKAGE, *EXECUTORS_NEED, ACCELERATOR)
+"""Modules that an executor's Python is asked for."""
+_KNOWN: WeakKeyDictionary[SparkSession, tuple[str, list[str]]] = WeakKeyDictionary()
 
 
 def has_accelerator(spark: SparkSession) -> bool:
@@ -51,6 +55,11 @@ def has_accelerator(spark: SparkSession) -> bool:
             ACCELERATOR,
         )
     return accelerated
+
+
+def remember_python(spark: SparkSession, python: str, lacking: Sequence[str]) -> None:
+    """Keep what a session's executors lack of `ASKED_FOR`, so that they are not asked again."""
+    _KNOWN[spark] = python, [name for name in lacking if name in ASKED_FOR]
 
 
 def check_needs(
@@ -118,7 +127,9 @@ def _looked(spark: SparkSession) -> tuple[str, list[str]]:
     """
     from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-    names = (PACKAGE, *EXECUTORS_NEED, ACCELERATOR)
+    if (known := _KNOWN.get(spark)) is not None:
+        return known
+    names = ASKED_FOR
 
     # A nested function is pickled by value; others would be imported from this package, which may
     # be missing there.

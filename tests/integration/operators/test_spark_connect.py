@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.operators.sfevents import SfEventsToSparkOperator
-from scripts.local_spark_connect import LocalSparkConnect
+from scripts.local_spark_connect import ISOLATION, LocalSparkConnect
 from tests.harness.jars import Jars, or_skip
 from tests.integration.operators.conftest import ORDERS
 from tests.integration.operators.test_ended import at
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
+MOST_CALLS = 60
 STATIC = {"spark.sql.extensions": "org.example.Mine", "spark.executor.memory": "3g"}
 
 
@@ -52,7 +54,11 @@ def connect(task: Task, server: LocalSparkConnect) -> Task:
 
 
 def test_a_batch_lands_in_delta(
-    connected: Task, bus: Emulator, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    connected: Task,
+    server: LocalSparkConnect,
+    bus: Emulator,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Events are in the table by the path, the position has moved, and the log has the session."""
     before = dict(os.environ)
@@ -62,7 +68,13 @@ def test_a_batch_lands_in_delta(
     assert (done["events"], sum(done["tables"].values())) == (1, 1)
     assert list((tmp_path / "lake").rglob("_delta_log/*.json"))
     assert len(connected.positions) == 1
-    assert "Spark Connect at sc://127.0.0.1:" in caplog.text
+    assert f"Spark UI: {server.ui}." in caplog.text
+    [(statements, calls)] = re.findall(
+        r"session [0-9a-f-]{36}: (\d+) statements in (\d+) calls; last operation [0-9a-f-]{36}",
+        caplog.text,
+    )
+    assert 0 < int(statements) < int(calls) <= MOST_CALLS
+    assert caplog.text.count("Spark Connect at sc://127.0.0.1:") == 1
     assert ("session " in caplog.text, "hidden-token" in caplog.text) == (True, False)
     assert dict(os.environ) == before
     bus.publish(ORDERS, [{"Order_Number__c": "A-2"}])
@@ -119,30 +131,39 @@ def test_a_task_ended_while_spark_runs_is_landed_by_the_next(
     assert sum(done["tables"].values()) == done["events"]
 
 
-@pytest.mark.full
-def test_modules_are_sent_to_a_server_with_an_older_package(
-    task: Task, bus: Emulator, tmp_path: Path, spark_environment: dict[str, str]
+def test_a_session_that_ended_after_events_were_staged_is_replaced(
+    connected: Task, bus: Emulator, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A server with another version of this package runs the worker's modules."""
+    """The same try lands the batch in a new session, without a further delivery."""
+    operator, run = connected.prepare(SfEventsToSparkOperator, table_format="delta")
+    delivered = bus.deliveries(ORDERS)
+
+    def expire() -> None:
+        operator._connect_session.spark.client.release_session()
+
+    with at(steps.LANDING_BEGAN, expire):
+        done = run()
+    assert "The job runs again in a new one." in caplog.text
+    assert sum(done["tables"].values()) == done["events"] == bus.deliveries(ORDERS) - delivered
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("isolation", ["true", "false"])
+def test_modules_are_sent_to_an_older_package_only_where_sessions_are_isolated(
+    task: Task, bus: Emulator, tmp_path: Path, spark_environment: dict[str, str], isolation: str
+) -> None:
+    """Without isolation they would reach all sessions; Delta is missing on this server, too."""
     older = tmp_path / "older" / "airflow_provider_sfevents"
     older.mkdir(parents=True)
     (older / "__init__.py").touch()
     environment = {**os.environ, **spark_environment, "PYTHONPATH": str(older.parent)}
-    jars = [str(one) for one in or_skip(lambda: Jars().delta)]
-    with LocalSparkConnect.running(tmp_path, environment, jars=jars) as server:
-        done = connect(task, server).execute(table_format="delta")
-    assert sum(done["tables"].values()) == done["events"] > 0
-
-
-@pytest.mark.full
-def test_a_server_without_delta_is_found_before_a_delivery(
-    task: Task, bus: Emulator, tmp_path: Path, spark_environment: dict[str, str]
-) -> None:
-    """The error names the format and the remedy on the server."""
-    environment = {**os.environ, **spark_environment}
-    with LocalSparkConnect.running(tmp_path, environment) as server:
+    conf, delivered = {ISOLATION: isolation}, bus.deliveries(ORDERS)
+    with LocalSparkConnect.running(tmp_path, environment, conf=conf) as server:
         connect(task, server)
-        delivered = bus.deliveries(ORDERS)
-        with pytest.raises(AirflowFailException, match="delta"):
+        refused = "delta" if isolation == "true" else f"this release of .*{ISOLATION}=true"
+        with pytest.raises(AirflowFailException, match=refused):
             task.execute(table_format="delta")
         assert bus.deliveries(ORDERS) == delivered
+        if isolation == "true":
+            done = task.execute()
+            assert sum(done["tables"].values()) == done["events"] > 0

@@ -8,7 +8,7 @@ import pytest
 from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 
 from airflow_provider_sfevents.exceptions import StagingError
-from airflow_provider_sfevents.spark.failure import one_line
+from airflow_provider_sfevents.spark.failure import is_lost, one_line
 from airflow_provider_sfevents.spark.tables import coordinates
 from airflow_provider_sfevents.spark.tables.merging.conflicts import is_conflict
 
@@ -193,3 +193,28 @@ def test_a_server_that_ended_the_session_or_does_not_answer_is_named() -> None:
     lines = [one_line(SparkConnectGrpcException(text)) for text in (ended, silent)]
     assert lines[0].startswith("The Spark Connect server has ended this session (INVALID_HANDLE")
     assert lines[1].startswith("The Spark Connect server does not answer. Check that it runs")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "[INVALID_HANDLE.SESSION_NOT_FOUND] The handle 1 is invalid. Session not found.",
+        "[INVALID_HANDLE.SESSION_CHANGED] The existing Spark server driver instance restarted.",
+        "[INVALID_HANDLE.OPERATION_ABANDONED] The handle 2 is invalid.",
+        "<_InactiveRpcError: status = StatusCode.UNAVAILABLE>",
+        "[INTERNAL_ERROR] No active or default Spark session found SQLSTATE: XX000",
+        "failed to connect to all addresses; last error: Socket closed",
+    ],
+)
+def test_a_lost_session_is_known_by_the_error(said: str) -> None:
+    """Errors of a restarted, ended or unreachable server mean that a new session may go on."""
+    assert is_lost(RuntimeError(said))
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["[TABLE_OR_VIEW_NOT_FOUND] The table cannot be found.", "[OPERATION_CANCELED] Canceled.", ""],
+)
+def test_other_errors_are_no_lost_session(said: str) -> None:
+    """A job that fails by itself is not run again."""
+    assert not is_lost(RuntimeError(said))

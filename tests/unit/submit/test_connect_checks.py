@@ -63,9 +63,24 @@ def test_the_servers_python_has_the_workers_minor_version() -> None:
 
 def test_packages_that_the_servers_python_lacks_are_named() -> None:
     """The error names all packages, with the command that installs them."""
-    found = ServerPython(version="3.11", has_package=False, missing=("fastavro", "pyarrow"))
+    found = ServerPython(version="3.11", has_package=False, missing=("fastavro", "pyarrow", "x"))
     with pytest.raises(ConfigurationError, match=r"has no fastavro, pyarrow.*pip install fastavro"):
         connect_checks.check_python("3.11", found, URL)
+
+
+def test_modules_are_not_sent_to_a_python_of_all_sessions() -> None:
+    """A server without isolation needs the worker's package; the error has both remedies."""
+    known: dict[str, Any] = {"version": "3.11", "missing": (), "path": "/opt/python"}
+    for isolated in (
+        ServerPython(has_package=False, is_shared=False, **known),
+        ServerPython(has_package=True, is_shared=True, **known),
+    ):
+        connect_checks.check_python("3.11", isolated, URL)
+    shared = ServerPython(has_package=False, is_shared=True, **known)
+    with pytest.raises(
+        ConfigurationError, match=r"\(/opt/python\) does not have this release.*isolation\.enabled"
+    ):
+        connect_checks.check_python("3.11", shared, URL)
 
 
 def test_settings_are_set_and_hidden() -> None:

@@ -25,28 +25,33 @@ def test_an_address_is_shown_without_user_and_token(url: str, shown: str) -> Non
     assert connect_session.shown_address(url) == shown
 
 
+YARN = "spark.org.apache.hadoop.yarn.server.webproxy.amfilter.AmIpFilter.param.PROXY_URI_BASES"
+AT_PORT = {"spark.driver.host": "10.0.0.7", "spark.ui.port": "4050"}
+
+
 @pytest.mark.parametrize(
-    "said",
+    ("config", "link"),
     [
-        "[INVALID_HANDLE.SESSION_NOT_FOUND] The handle 1 is invalid. Session not found.",
-        "[INVALID_HANDLE.SESSION_CHANGED] The existing Spark server driver instance restarted.",
-        "[INVALID_HANDLE.OPERATION_ABANDONED] The handle 2 is invalid.",
-        "<_InactiveRpcError: status = StatusCode.UNAVAILABLE>",
-        "failed to connect to all addresses; last error: Socket closed",
+        (AT_PORT, "http://10.0.0.7:4050/"),
+        ({**AT_PORT, "spark.ui.port": "0"}, ""),
+        ({**AT_PORT, "spark.ui.port": None}, ""),
+        ({**AT_PORT, "spark.ui.enabled": "false"}, ""),
+        ({**AT_PORT, "spark.driver.appUIAddress": "http://driver:4040"}, "http://driver:4040"),
+        (
+            {**AT_PORT, YARN: "http://rm/proxy/app-1,http://rm2/proxy/app-1"},
+            "http://rm/proxy/app-1",
+        ),
+        (
+            {**AT_PORT, "spark.ui.reverseProxyUrl": "https://spark/", "spark.app.id": "app-1"},
+            "https://spark/proxy/app-1/",
+        ),
     ],
 )
-def test_a_lost_session_is_known_by_the_error(said: str) -> None:
-    """Errors of a restarted, ended or unreachable server mean that a new session may go on."""
-    assert connect_session.is_lost(RuntimeError(said))
-
-
-@pytest.mark.parametrize(
-    "said",
-    ["[TABLE_OR_VIEW_NOT_FOUND] The table cannot be found.", "[OPERATION_CANCELED] Canceled.", ""],
-)
-def test_other_errors_are_no_lost_session(said: str) -> None:
-    """A job that fails by itself is not run again."""
-    assert not connect_session.is_lost(RuntimeError(said))
+def test_the_link_of_the_spark_ui_is_of_the_servers_settings(
+    config: dict[str, str | None], link: str
+) -> None:
+    """A proxy comes before the driver's address; a port that Spark chooses is not told."""
+    assert connect_session.ui_link(config) == link
 
 
 def test_the_first_line_of_an_error_has_no_stack_trace() -> None:
