@@ -63,32 +63,31 @@ def release(args: Namespace) -> None:
     reached = reach(args)
     epoch, batch_number = parse_batch_id(args.batch_id)
     folder = reached.folder.batch(epoch, batch_number).folder
-    seen = leases.seen(folder)
-    if seen is None or seen[2] is LeaseState.FREE:
+    seen = leases.observe(folder)
+    if seen is None or seen.state is LeaseState.FREE:
         say(f"Batch {args.batch_id} is not held.")
         say(foresee(args, reached)[0])
         return
-    say(f"Batch {args.batch_id} is held by {seen[1].describe()}.")
-    if seen[2] is LeaseState.WATCH:
+    say(f"Batch {args.batch_id} is held by {seen.holder.describe()}.")
+    if seen.state is LeaseState.WATCH:
         say(
             "That process cannot be seen from this machine; watching its lease heartbeat for half "
             "a minute."
         )
-        seen = leases.seen(folder, leases.LeaseTiming()) or seen
-    number, _, verdict = seen
-    if verdict is LeaseState.ALIVE and not args.force:
+        seen = leases.watch(folder) or seen
+    if seen.state is LeaseState.ALIVE and not args.force:
         raise ConfigurationError(
             "The holder is at work. Nothing was changed. Let it finish, or end the task; or take "
             "the batch from it: "
             f"{invocation(args, 'batches', 'release', args.batch_id, '--force')}"
         )
-    if verdict is LeaseState.ALIVE:
+    if seen.state is LeaseState.ALIVE:
         confirm(
             args,
             "The holder is at work. It gives way at its next step after another task has taken the "
             "batch; the events that it has staged by then are kept.",
         )
-    leases.let_go(folder, number)
+    leases.let_go(folder, seen.number)
     say(f"Batch {args.batch_id} is released.")
     say(foresee(args, reached)[0])
 

@@ -76,7 +76,7 @@ def look(folder: TopicFolder, epoch: str, batch_number: int) -> BatchOverview:
     """Read a batch's folder once; a batch that no task has begun is an empty one."""
     batch = folder.batch(epoch, batch_number)
     manifest = batch.read_manifest()
-    lease = leases.seen(batch.folder)
+    lease = leases.observe(batch.folder)
     return BatchOverview(
         epoch=epoch,
         batch_number=batch_number,
@@ -85,8 +85,8 @@ def look(folder: TopicFolder, epoch: str, batch_number: int) -> BatchOverview:
         receipt=batch.read_receipt(),
         parts=() if manifest else tuple(batch.parts()),
         extra_deliveries=batch.extra_deliveries_of(manifest) if manifest else {},
-        holder=lease[1] if lease else None,
-        verdict=lease[2] if lease else LeaseState.FREE,
+        holder=lease.holder if lease else None,
+        verdict=lease.state if lease else LeaseState.FREE,
     )
 
 

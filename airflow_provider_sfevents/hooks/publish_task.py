@@ -18,7 +18,7 @@ from airflow_provider_sfevents.pubsub.publishing.event_publisher import (
     explain_interruption,
     send_all,
 )
-from airflow_provider_sfevents.staging.ledger_writer import Noting
+from airflow_provider_sfevents.staging.ledger_writer import LedgerWriter
 from airflow_provider_sfevents.staging.publish_ledger import Accepted, PublishLedger, runs_folder
 
 if TYPE_CHECKING:
@@ -197,11 +197,11 @@ async def publish_records(
     publisher = client.publishing.publisher(encoder)
     try:
         async with (
-            Noting(ledger.write) as noting,
+            LedgerWriter(ledger.write) as writer,
             aclosing(send_all(publisher, missing, encoder.schema_id)) as answered,
         ):
             async for results in answered:
-                await noting.note(tally.note(results))
+                await writer.note(tally.note(results))
     except PublishInterruptedError as error:
         raise explain_interruption(
             error,

@@ -47,13 +47,13 @@ class BatchFolder:
         return durable_files.url(self.folder / layout.MANIFEST)
 
     def take_lease(
-        self, holder: LeaseHolder, patience: leases.LeaseTiming | None = None
+        self, holder: LeaseHolder, timing: leases.LeaseTiming | None = None
     ) -> leases.Lease:
         """Take the lease of the batch; blocks while another machine's unreleased lease is watched.
 
         :raises LeaseHeldError: another holder is alive.
         """
-        lease = leases.take(self.folder, holder, patience)
+        lease = leases.take(self.folder, holder, timing or leases.LeaseTiming())
         try:
             self._remove_leftovers(lease.number)
         except BaseException:

@@ -115,8 +115,8 @@ class LeaseState(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeaseSighting:
-    """Observation of a lease.
+class LifeSigns:
+    """Signs of life of a lease holder, as `judge` weighs them.
 
     :param released: its holder has released it.
     :param process_alive: whether the holder's process runs; None if this process cannot know.
@@ -132,7 +132,7 @@ class LeaseSighting:
     watched_seconds: float = 0.0
 
 
-def judge(seen: LeaseSighting, lease_seconds: float = LEASE_SECONDS) -> LeaseState:
+def judge(seen: LifeSigns, lease_seconds: float = LEASE_SECONDS) -> LeaseState:
     """Return the state of a lease.
 
     No two machines' clocks are compared: a heartbeat counts if it *changes* while it is watched.

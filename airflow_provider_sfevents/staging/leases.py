@@ -25,8 +25,8 @@ from airflow_provider_sfevents.exceptions import LeaseGoneError, LeaseHeldError,
 from airflow_provider_sfevents.staging import layout, lease_holder
 from airflow_provider_sfevents.staging.lease_holder import (
     LeaseHolder,
-    LeaseSighting,
     LeaseState,
+    LifeSigns,
     judge,
 )
 from airflow_provider_sfevents.staging.storage import durable_files
@@ -60,12 +60,12 @@ class LeaseTiming:
     sleep: Callable[[float], None] = lease_holder.pause
 
 
-_PATIENCE = LeaseTiming()
+_TIMING = LeaseTiming()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseObservation:
-    """One of several observations of a lease, for observers that do other work in between.
+    """Observation of the current lease of a batch.
 
     :param heartbeat: its last heartbeat; None if there was none.
     :param since: time at which this heartbeat was first seen, by the observer's monotonic clock.
@@ -75,25 +75,25 @@ class LeaseObservation:
     holder: LeaseHolder
     heartbeat: str | None
     since: float
-    verdict: LeaseState
+    state: LeaseState
 
     @property
     def may_be_alive(self) -> bool:
-        return self.verdict in (LeaseState.ALIVE, LeaseState.WATCH)
+        return self.state in (LeaseState.ALIVE, LeaseState.WATCH)
 
 
 class Lease:
     """Lease of a batch, for `with`; held until `release` or until another process takes it over."""
 
     def __init__(
-        self, folder: UPath, number: int, holder: LeaseHolder, patience: LeaseTiming
+        self, folder: UPath, number: int, holder: LeaseHolder, timing: LeaseTiming
     ) -> None:
         self.folder = folder
         self.number = number
         self.holder = holder
-        self._patience = patience
-        self._heartbeat_seconds = patience.heartbeat_seconds
-        self._renewed_at = patience.monotonic()
+        self._timing = timing
+        self._heartbeat_seconds = timing.heartbeat_seconds
+        self._renewed_at = timing.monotonic()
         self._count = 0
         self._received = 0
         self._stop = threading.Event()
@@ -109,7 +109,7 @@ class Lease:
         :raises StagingError: the store does not answer, or the lease was not renewed for its
             length.
         """
-        if self._patience.monotonic() - self._renewed_at > self._patience.lease_seconds:
+        if self._timing.monotonic() - self._renewed_at > self._timing.lease_seconds:
             self._renew()
         numbers = lease_numbers(self.folder)
         if numbers and numbers[-1] > self.number:
@@ -173,16 +173,19 @@ class Lease:
         said = f"{self._count} heartbeats, {self._received} received\n".encode()
         durable_files.replace(_file(self.folder, self.number, "heartbeat"), said, durable=False)
         self._count += 1
-        self._renewed_at = self._patience.monotonic()
+        self._renewed_at = self._timing.monotonic()
 
     def _renew(self) -> None:
-        """Write the next heartbeat. :raises StagingError: it cannot, and the lease has run out."""
+        """Write the next heartbeat of a lease that has run out.
+
+        :raises StagingError: the heartbeat cannot be written.
+        """
         try:
             self._write_heartbeat()
         except StagingError as error:
             raise StagingError(
                 f"Lease {self.number} of batch {self.folder} could not be renewed for "
-                f"{self._patience.lease_seconds:.0f} s, the length of a lease, so another task may "
+                f"{self._timing.lease_seconds:.0f} s, the length of a lease, so another task may "
                 "be about to take the batch; this task stops before it writes. Try again when the "
                 f"store answers. {error}"
             ) from error
@@ -192,7 +195,7 @@ class Lease:
         return _read_holder(self.folder, self.number).token == self.holder.token
 
 
-def take(folder: UPath, holder: LeaseHolder, patience: LeaseTiming | None = None) -> Lease:
+def take(folder: UPath, holder: LeaseHolder, timing: LeaseTiming = _TIMING) -> Lease:
     """Take the lease of a batch, if need be from a holder that is gone.
 
     Blocks up to `lease_seconds` to watch an unreleased lease of another machine; not for an event
@@ -201,11 +204,10 @@ def take(folder: UPath, holder: LeaseHolder, patience: LeaseTiming | None = None
     :raises LeaseHeldError: another holder is alive.
     :raises StagingError: the store does not answer.
     """
-    patience = patience or LeaseTiming()
     lease_holder.remember(holder)
     try:
-        number = _create(folder, holder, patience)
-        lease = Lease(folder, number, holder, patience)
+        number = _create(folder, holder, timing)
+        lease = Lease(folder, number, holder, timing)
         lease.show_life()
     except BaseException:  # Airflow's timeout is no Exception
         lease_holder.forget(holder)
@@ -216,8 +218,8 @@ def take(folder: UPath, holder: LeaseHolder, patience: LeaseTiming | None = None
 
 def may_be_held(folder: UPath) -> bool:
     """Return whether a task may be at work on a batch; answers at once, and in doubt with True."""
-    found = seen(folder)
-    return found is not None and found[2] in (LeaseState.ALIVE, LeaseState.WATCH)
+    found = observe(folder)
+    return found is not None and found.may_be_alive
 
 
 def holder_of(folder: UPath) -> tuple[int, LeaseHolder] | None:
@@ -226,51 +228,50 @@ def holder_of(folder: UPath) -> tuple[int, LeaseHolder] | None:
     return (numbers[-1], _read_holder(folder, numbers[-1])) if numbers else None
 
 
-def seen(
-    folder: UPath, patience: LeaseTiming | None = None
-) -> tuple[int, LeaseHolder, LeaseState] | None:
-    """Return number, holder and state of the current lease; None if there never was one.
-
-    :param patience: watch another machine's lease as `take` does; None: look once, and the state of
-        such a lease stays `WATCH`.
-    """
-    found = holder_of(folder)
-    if found is None:
-        return None
-    number, holder = found
-    verdict = (
-        judge(_look(folder, number, holder))
-        if patience is None
-        else _watch(folder, number, holder, patience)
-    )
-    return number, holder, verdict
-
-
-def glance(
-    folder: UPath, before: LeaseObservation | None = None, patience: LeaseTiming = _PATIENCE
+def observe(
+    folder: UPath, before: LeaseObservation | None = None, timing: LeaseTiming = _TIMING
 ) -> LeaseObservation | None:
     """Look once at the current lease; answers at once. None if there never was one.
 
-    :param before: the previous look. Only several looks show if a holder on another machine lives.
+    :param before: the previous observation. Only several of them show whether a holder on another
+        machine is alive.
     """
     found = holder_of(folder)
     if found is None:
         return None
     number, holder = found
-    now = patience.monotonic()
-    known = before if before and (before.number, before.holder) == found else None
-    seen = (
-        _look(folder, number, holder, known.heartbeat, now - known.since)
-        if known
-        else _look(folder, number, holder)
+    now = timing.monotonic()
+    written = durable_files.read(_file(folder, number, "heartbeat"))
+    heartbeat = None if written is None else written.decode(errors="replace")
+    if before is not None and (before.number, before.holder) != found:
+        before = None
+    signs = LifeSigns(
+        released=_is_release(durable_files.read(_file(folder, number, "released")), holder),
+        process_alive=lease_holder.is_alive(holder),
+        first_heartbeat=before.heartbeat if before else heartbeat,
+        last_heartbeat=heartbeat,
+        watched_seconds=now - before.since if before else 0.0,
     )
     return LeaseObservation(
         number=number,
         holder=holder,
-        heartbeat=seen.last_heartbeat,
-        since=known.since if known and known.heartbeat == seen.last_heartbeat else now,
-        verdict=judge(seen, patience.lease_seconds),
+        heartbeat=heartbeat,
+        since=before.since if before and before.heartbeat == heartbeat else now,
+        state=judge(signs, timing.lease_seconds),
     )
+
+
+def watch(folder: UPath, timing: LeaseTiming = _TIMING) -> LeaseObservation | None:
+    """Observe the current lease until it is known whether its holder is alive.
+
+    Blocks up to `lease_seconds`.
+    """
+    found = observe(folder, timing=timing)
+    while found is not None and found.state is LeaseState.WATCH:
+        log.info("Batch %s is held by %s; watching its heartbeat.", folder, found.holder.describe())
+        timing.sleep(min(timing.heartbeat_seconds, timing.lease_seconds) / 2)
+        found = observe(folder, found, timing)
+    return found
 
 
 def let_go(folder: UPath, number: int) -> None:
@@ -301,11 +302,11 @@ def received(folder: UPath) -> dict[int, int]:
     return found
 
 
-def _create(folder: UPath, holder: LeaseHolder, patience: LeaseTiming) -> int:
+def _create(folder: UPath, holder: LeaseHolder, timing: LeaseTiming) -> int:
     """Create a lease and return its number."""
     record = holder.to_json().encode()
     while True:
-        number = _next_number(folder, patience)
+        number = _next_number(folder, timing)
         # Another process may be faster; or so much faster that its lease was removed as an old one.
         if (
             durable_files.create_once(_file(folder, number, "json"), record)
@@ -314,56 +315,25 @@ def _create(folder: UPath, holder: LeaseHolder, patience: LeaseTiming) -> int:
             return number
 
 
-def _next_number(folder: UPath, patience: LeaseTiming) -> int:
-    """Return the next lease's number. :raises LeaseHeldError: the last lease's holder is alive."""
-    numbers = lease_numbers(folder)
-    if not numbers:
+def _next_number(folder: UPath, timing: LeaseTiming) -> int:
+    """Return the number of the next lease.
+
+    :raises LeaseHeldError: the holder of the current lease is alive.
+    """
+    current = watch(folder, timing)
+    if current is None:
         return 1
-    holder = _read_holder(folder, numbers[-1])
-    verdict = _watch(folder, numbers[-1], holder, patience)
-    if verdict is LeaseState.ALIVE:
+    holder = current.holder.describe()
+    if current.state is LeaseState.ALIVE:
         raise LeaseHeldError(
-            f"Batch {folder} is held by {holder.describe()} (lease {numbers[-1]}). This task gives "
+            f"Batch {folder} is held by {holder} (lease {current.number}). This task gives "
             "way; it has fetched nothing. Let the other task finish, or end it and try again"
             f"{lease_holder.release_of(folder)}; `max_active_runs=1` keeps runs of one DAG apart, "
             "and two DAGs on one topic each need a `consumer` of their own."
         )
-    if verdict is LeaseState.DEAD:
-        log.warning(
-            "Batch %s was held by %s, which is gone; taking it over.", folder, holder.describe()
-        )
-    return numbers[-1] + 1
-
-
-def _watch(folder: UPath, number: int, holder: LeaseHolder, patience: LeaseTiming) -> LeaseState:
-    begun = patience.monotonic()
-    first = seen = _look(folder, number, holder)
-    while (verdict := judge(seen, patience.lease_seconds)) is LeaseState.WATCH:
-        log.info("Batch %s is held by %s; watching its heartbeat.", folder, holder.describe())
-        patience.sleep(min(patience.heartbeat_seconds, patience.lease_seconds) / 2)
-        seen = _look(folder, number, holder, first.first_heartbeat, patience.monotonic() - begun)
-    return verdict
-
-
-_FIRST_LOOK = "\0"
-
-
-def _look(
-    folder: UPath,
-    number: int,
-    holder: LeaseHolder,
-    first_heartbeat: str | None = _FIRST_LOOK,
-    watched_seconds: float = 0.0,
-) -> LeaseSighting:
-    heartbeat = durable_files.read(_file(folder, number, "heartbeat"))
-    last_heartbeat = None if heartbeat is None else heartbeat.decode(errors="replace")
-    return LeaseSighting(
-        released=_is_release(durable_files.read(_file(folder, number, "released")), holder),
-        process_alive=lease_holder.is_alive(holder),
-        first_heartbeat=last_heartbeat if first_heartbeat == _FIRST_LOOK else first_heartbeat,
-        last_heartbeat=last_heartbeat,
-        watched_seconds=watched_seconds,
-    )
+    if current.state is LeaseState.DEAD:
+        log.warning("Batch %s was held by %s, which is gone; taking it over.", folder, holder)
+    return current.number + 1
 
 
 def _read_holder(folder: UPath, number: int) -> LeaseHolder:

@@ -28,7 +28,7 @@ SECONDS = 5.0
 """Bounds of a file: few events are published again after a crash, and few files are written."""
 
 
-class Noting:
+class LedgerWriter:
     """Ledger writer of one task, for `async with`; leaving it writes all noted events.
 
     :param write: adds a file to the ledger; called in another thread.

@@ -42,7 +42,7 @@ def read_status(
         its lease heartbeat, so only two observations can tell.
     """
     # Read the lease before the files, so that files staged before its release are always visible.
-    lease = leases.glance(next_batch.folder(area).folder, before.lease if before else None)
+    lease = leases.observe(next_batch.folder(area).folder, before.lease if before else None)
     plan = recovery.plan(look(next_batch, next_batch.topic_folder(area), sound=False))
     return BatchStatus(
         plan=plan,
@@ -58,7 +58,7 @@ async def settled_status(next_batch: NextBatch, area: StagingArea) -> BatchStatu
     A holder on another machine is watched until its next lease heartbeat is due.
     """
     seen = await asyncio.to_thread(read_status, next_batch, area)
-    while seen.lease is not None and seen.lease.verdict is LeaseState.WATCH:
+    while seen.lease is not None and seen.lease.state is LeaseState.WATCH:
         await asyncio.sleep(HEARTBEAT_SECONDS / 2)
         seen = await asyncio.to_thread(read_status, next_batch, area, seen)
     return seen

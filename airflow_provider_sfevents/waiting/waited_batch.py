@@ -282,7 +282,7 @@ async def until_wanted(folder: BatchFolder, only_listens: Callable[[], bool]) ->
 
 def _is_held(folder: BatchFolder) -> bool:
     try:
-        seen = leases.glance(folder.folder)
+        seen = leases.observe(folder.folder)
     except StagingError:
         return False
     return seen is not None and seen.may_be_alive

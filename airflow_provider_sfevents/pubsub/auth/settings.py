@@ -300,7 +300,10 @@ def _host_of(url: str) -> str:
 
 
 def endpoint_host(endpoint: str) -> str:
-    """The host of a `host:port`. :raises ConfigurationError: when it is not one."""
+    """The host of a `host:port`.
+
+    :raises ConfigurationError: when it is not one.
+    """
     host = _host_before_port(endpoint)
     if not host:
         raise ConfigurationError(

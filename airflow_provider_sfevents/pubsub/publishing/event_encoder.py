@@ -198,7 +198,10 @@ class RecordFindings:
         self.shown += [f"{given.name}: {mistake}" for mistake in mistakes[:room]]
 
     def refuse(self, encoder: EventEncoder) -> None:
-        """Raise the mistakes, if there are any. :raises ConfigurationError: naming them."""
+        """Raise the mistakes, if there are any.
+
+        :raises ConfigurationError: naming them.
+        """
         if not self.wrong:
             return
         left = self.mistakes - len(self.shown)

@@ -70,7 +70,10 @@ class SnapshotRequest:
 
 
 def check_entity(entity: str) -> None:
-    """Check the name of an object. :raises ConfigurationError: it cannot be one."""
+    """Check the name of an object.
+
+    :raises ConfigurationError: it cannot be one.
+    """
     if not _NAME.fullmatch(entity):
         raise ConfigurationError(
             f"entity={entity!r} is no object's API name; give one such as Account or Invoice__c."
@@ -78,7 +81,10 @@ def check_entity(entity: str) -> None:
 
 
 def check_way(read_by: str, *, whole: bool) -> None:
-    """Check `read_by`. :raises ConfigurationError: unknown, or not fit for single records."""
+    """Check `read_by`.
+
+    :raises ConfigurationError: unknown, or not fit for single records.
+    """
     if read_by not in READ_BY:
         raise ConfigurationError(f"read_by={read_by!r} is not known; give {' or '.join(READ_BY)}.")
     if read_by == "bulk" and not whole:

@@ -88,6 +88,9 @@ def _front(schema_json: str) -> tuple[Any, tuple[str, ...]] | None:
 
 
 def _up_to(record: dict[str, Any], name: str) -> dict[str, Any]:
-    """The record's schema up to this field. :raises ValueError: the record has no such field."""
+    """The record's schema up to this field.
+
+    :raises ValueError: the record has no such field.
+    """
     names = [field["name"] for field in record["fields"]]
     return {**record, "fields": record["fields"][: names.index(name) + 1]}

@@ -251,7 +251,10 @@ class Subscription:
         )
 
     async def _lost(self, error: SfEventsError) -> None:
-        """Prepare for the next stream. :raises SfEventsError: the error, if there shall be none."""
+        """Prepare for the next stream.
+
+        :raises SfEventsError: the error, if there shall be none.
+        """
         self.losses += self._stream is not None
         await self.close()
         step = self._next_step(

@@ -54,9 +54,9 @@ def test_a_batch_whose_holder_is_gone_is_released(hands: Hands, begun_here: Posi
     released = hands.do("batches", "release", "e1-1")
     assert "is held by task load.fetch of run run-7" in released.words
     assert "Batch e1-1 is released. The next run fetches batch e1-1" in released.words
-    seen = leases.seen(folder)
+    seen = leases.observe(folder)
     assert seen is not None
-    assert seen[2] is LeaseState.FREE
+    assert seen.state is LeaseState.FREE
     assert "Batch e1-1 is not held." in hands.do("batches", "release", "e1-1").words
 
 
@@ -68,9 +68,9 @@ def test_a_batch_at_work_is_released_only_by_force(hands: Hands, begun_here: Pos
         assert "The holder is at work. Nothing was changed." in refused.refused
         assert f"release {hands.consumer} {TOPIC} e1-1 --force" in refused.refused
         assert not hands.do("batches", "release", "e1-1", "--force", "-y").refused
-        seen = leases.seen(folder)
+        seen = leases.observe(folder)
         assert seen is not None
-        assert seen[2] is LeaseState.FREE
+        assert seen.state is LeaseState.FREE
 
 
 def test_a_batch_is_landed_again_by_its_own_task(hands: Hands, begun_here: Position) -> None:

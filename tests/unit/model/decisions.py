@@ -13,7 +13,7 @@ from airflow_provider_sfevents.batches.position import open_position, replay_fal
 from airflow_provider_sfevents.batches.position.position_writes import _without_hint
 from airflow_provider_sfevents.positions import record
 from airflow_provider_sfevents.replay_point import ReplayPoint
-from airflow_provider_sfevents.staging.lease_holder import LeaseSighting, LeaseState, judge
+from airflow_provider_sfevents.staging.lease_holder import LeaseState, LifeSigns, judge
 from airflow_provider_sfevents.staging.manifest import Manifest, Part, Run
 from airflow_provider_sfevents.staging.sidecar_files import Origin
 from airflow_provider_sfevents.staging.sweeping import BatchState, to_sweep
@@ -353,7 +353,7 @@ def verdict(world: World, rules: Rules, lease: Lease, *, stopped: bool) -> Lease
 def _verdict(released: bool, alive: bool, one_host: bool, stopped: bool) -> LeaseState:
     heartbeats = alive and not stopped
     return judge(
-        LeaseSighting(
+        LifeSigns(
             released=released,
             process_alive=alive if one_host else None,
             first_heartbeat="1",
@@ -383,7 +383,7 @@ def _state(batch: Batch, one_host: bool, living: frozenset[tuple[str, int]]) -> 
     if batch.leases:
         last = batch.leases[-1]
         held = judge(
-            LeaseSighting(
+            LifeSigns(
                 released=last.released,
                 process_alive=last.by in living if one_host else None,
                 first_heartbeat="1",

@@ -11,8 +11,8 @@ from hypothesis import given, strategies as st
 from airflow_provider_sfevents.staging import lease_holder
 from airflow_provider_sfevents.staging.lease_holder import (
     LeaseHolder,
-    LeaseSighting,
     LeaseState,
+    LifeSigns,
     judge,
 )
 from tests.unit.staging.building import elsewhere, here
@@ -23,17 +23,15 @@ heartbeats = st.one_of(st.none(), st.sampled_from(["0", "1", "2"]))
 @pytest.mark.parametrize(
     ("seen", "verdict"),
     [
-        (LeaseSighting(released=True, process_alive=True), LeaseState.FREE),
-        (LeaseSighting(released=False, process_alive=True), LeaseState.ALIVE),
-        (LeaseSighting(released=False, process_alive=False), LeaseState.DEAD),
+        (LifeSigns(released=True, process_alive=True), LeaseState.FREE),
+        (LifeSigns(released=False, process_alive=True), LeaseState.ALIVE),
+        (LifeSigns(released=False, process_alive=False), LeaseState.DEAD),
         (
-            LeaseSighting(
-                released=False, process_alive=None, first_heartbeat="1", last_heartbeat="1"
-            ),
+            LifeSigns(released=False, process_alive=None, first_heartbeat="1", last_heartbeat="1"),
             LeaseState.WATCH,
         ),
         (
-            LeaseSighting(
+            LifeSigns(
                 released=False,
                 process_alive=None,
                 first_heartbeat="1",
@@ -43,7 +41,7 @@ heartbeats = st.one_of(st.none(), st.sampled_from(["0", "1", "2"]))
             LeaseState.ALIVE,
         ),
         (
-            LeaseSighting(
+            LifeSigns(
                 released=False,
                 process_alive=None,
                 first_heartbeat=None,
@@ -53,7 +51,7 @@ heartbeats = st.one_of(st.none(), st.sampled_from(["0", "1", "2"]))
             LeaseState.ALIVE,
         ),
         (
-            LeaseSighting(
+            LifeSigns(
                 released=False,
                 process_alive=None,
                 first_heartbeat="1",
@@ -62,7 +60,7 @@ heartbeats = st.one_of(st.none(), st.sampled_from(["0", "1", "2"]))
             ),
             LeaseState.DEAD,
         ),
-        (LeaseSighting(released=False, process_alive=None, watched_seconds=30), LeaseState.DEAD),
+        (LifeSigns(released=False, process_alive=None, watched_seconds=30), LeaseState.DEAD),
     ],
     ids=[
         "let go",
@@ -75,7 +73,7 @@ heartbeats = st.one_of(st.none(), st.sampled_from(["0", "1", "2"]))
         "never a beat",
     ],
 )
-def test_verdicts(seen: LeaseSighting, verdict: LeaseState) -> None:
+def test_verdicts(seen: LifeSigns, verdict: LeaseState) -> None:
     """`judge` returns one state for each observation of a lease."""
     assert judge(seen, lease_seconds=30) is verdict
 
@@ -85,7 +83,7 @@ def test_another_machines_holder_is_dead_only_after_a_silent_lease(
     first: str | None, last: str | None, watched: float
 ) -> None:
     """A holder on another machine is dead only after a whole lease without a heartbeat."""
-    seen = LeaseSighting(
+    seen = LifeSigns(
         released=False,
         process_alive=None,
         first_heartbeat=first,

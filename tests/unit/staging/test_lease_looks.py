@@ -36,14 +36,20 @@ def test_another_machines_unreleased_lease_may_be_held(place: UPath) -> None:
 
 
 def test_a_look_at_a_lease_takes_nothing(place: UPath) -> None:
-    """`seen` reports a lease without taking it; with patience it watches as `take` does."""
-    assert leases.seen(place) is None
+    """`observe` reports a lease without taking it; `watch` waits for a heartbeat as `take` does."""
+
+    def told(found: leases.LeaseObservation | None) -> tuple[int, LeaseHolder, LeaseState]:
+        assert found is not None
+        return found.number, found.holder, found.state
+
+    assert leases.observe(place) is None
     with take(place, here()) as lease:
-        assert leases.seen(place) == (1, lease.holder, LeaseState.ALIVE)
-    assert leases.seen(place) == (1, lease.holder, LeaseState.FREE)
+        assert told(leases.observe(place)) == (1, lease.holder, LeaseState.ALIVE)
+    assert told(leases.observe(place)) == (1, lease.holder, LeaseState.FREE)
     leased(place, 2, elsewhere())
-    assert leases.seen(place) == (2, elsewhere_now(place), LeaseState.WATCH)
-    assert leases.seen(place, Watch().patience) == (2, elsewhere_now(place), LeaseState.DEAD)
+    there = elsewhere_now(place)
+    assert told(leases.observe(place)) == (2, there, LeaseState.WATCH)
+    assert told(leases.watch(place, Watch().timing)) == (2, there, LeaseState.DEAD)
     assert leases.lease_numbers(place) == [1, 2]
 
 
@@ -64,50 +70,50 @@ def elsewhere_now(place: UPath) -> LeaseHolder:
     return found[1]
 
 
-def test_glances_tell_what_watching_would(place: UPath) -> None:
-    """Several glances find another machine's lease alive or dead as watching would."""
+def test_observations_tell_what_watching_would(place: UPath) -> None:
+    """Several observations find another machine's lease alive or dead as watching would."""
     watch = Watch()
     leased(place, 1, elsewhere())
-    first = leases.glance(place, None, watch.patience)
+    first = leases.observe(place, None, watch.timing)
     assert first is not None
-    assert (first.verdict, first.may_be_alive) == (LeaseState.WATCH, True)
+    assert (first.state, first.may_be_alive) == (LeaseState.WATCH, True)
     watch.sleep(10)
     durable_files.replace(place / "leases" / "0001.heartbeat", b"8\n")
-    second = leases.glance(place, first, watch.patience)
+    second = leases.observe(place, first, watch.timing)
     assert second is not None
-    assert second.verdict is LeaseState.ALIVE
+    assert second.state is LeaseState.ALIVE
     watch.sleep(29)
-    third = leases.glance(place, second, watch.patience)
+    third = leases.observe(place, second, watch.timing)
     assert third is not None
-    assert third.verdict is LeaseState.WATCH
+    assert third.state is LeaseState.WATCH
     watch.sleep(1)
-    last = leases.glance(place, third, watch.patience)
+    last = leases.observe(place, third, watch.timing)
     assert last is not None
-    assert (last.verdict, last.may_be_alive) == (LeaseState.DEAD, False)
+    assert (last.state, last.may_be_alive) == (LeaseState.DEAD, False)
 
 
 def test_a_new_lease_is_looked_at_anew(place: UPath) -> None:
     """The silence of an earlier holder does not count against a new lease."""
     watch = Watch()
     leased(place, 1, elsewhere())
-    first = leases.glance(place, None, watch.patience)
+    first = leases.observe(place, None, watch.timing)
     watch.sleep(60)
     leased(place, 2, replace(elsewhere(), token="another"))
-    second = leases.glance(place, first, watch.patience)
+    second = leases.observe(place, first, watch.timing)
     assert second is not None
-    assert (second.number, second.verdict) == (2, LeaseState.WATCH)
+    assert (second.number, second.state) == (2, LeaseState.WATCH)
 
 
 def test_another_holder_of_the_same_number_is_looked_at_anew(place: UPath) -> None:
     """In an emptied area the heartbeat of an earlier holder of the same number is ignored."""
     watch = Watch()
     leased(place, 1, elsewhere())
-    first = leases.glance(place, None, watch.patience)
+    first = leases.observe(place, None, watch.timing)
     durable_files.remove(place / "leases" / "0001.json")
     leased(place, 1, replace(elsewhere(), token="another"), heartbeat=b"8\n")
-    second = leases.glance(place, first, watch.patience)
+    second = leases.observe(place, first, watch.timing)
     assert second is not None
-    assert (second.verdict, second.since) == (LeaseState.WATCH, watch.now)
+    assert (second.state, second.since) == (LeaseState.WATCH, watch.now)
 
 
 def test_received_events_add_up(place: UPath) -> None:
@@ -129,9 +135,9 @@ def test_a_holder_that_could_not_take_a_batch_does_not_hold_it(place: UPath) -> 
 
 
 def test_a_batch_never_leased_shows_nothing(place: UPath) -> None:
-    """A glance at a batch without leases is None, and a released lease has no live holder."""
-    assert leases.glance(place) is None
+    """An observation of a batch without leases is None, and a released lease has no live holder."""
+    assert leases.observe(place) is None
     take(place, here()).release()
-    seen = leases.glance(place)
+    seen = leases.observe(place)
     assert seen is not None
     assert not seen.may_be_alive

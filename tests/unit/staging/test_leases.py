@@ -32,7 +32,7 @@ class Watch:
     def __init__(self, meanwhile: Callable[[], None] = lambda: None) -> None:
         self.now = 1000.0
         self.meanwhile = meanwhile
-        self.patience = LeaseTiming(monotonic=lambda: self.now, sleep=self.sleep)
+        self.timing = LeaseTiming(monotonic=lambda: self.now, sleep=self.sleep)
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds
@@ -89,7 +89,7 @@ def test_a_released_batch_is_free_at_once(place: UPath) -> None:
     """A released lease is taken over without watching."""
     take(place, here()).release()
     watch = Watch(lambda: pytest.fail("slept"))
-    with take(place, elsewhere(), watch.patience) as lease:
+    with take(place, elsewhere(), watch.timing) as lease:
         assert lease.number == 2
 
 
@@ -105,7 +105,7 @@ def test_another_machine_that_heartbeats_is_alive(place: UPath) -> None:
     leased(place, 1, elsewhere())
     watch = Watch(lambda: durable_files.replace(place / "leases" / "0001.heartbeat", b"8\n"))
     with pytest.raises(LeaseHeldError, match="on worker-2"):
-        take(place, here(), watch.patience)
+        take(place, here(), watch.timing)
     assert watch.now < 1010
 
 
@@ -114,14 +114,14 @@ def test_another_machine_that_writes_its_first_heartbeat_is_alive(place: UPath) 
     leased(place, 1, elsewhere(), heartbeat=None)
     watch = Watch(lambda: durable_files.replace(place / "leases" / "0001.heartbeat", b"0\n"))
     with pytest.raises(LeaseHeldError):
-        take(place, here(), watch.patience)
+        take(place, here(), watch.timing)
 
 
 def test_another_machine_that_is_silent_for_the_lease_is_taken_over(place: UPath) -> None:
     """A lease without a changed heartbeat is taken over after 30 s, and not before."""
     leased(place, 1, elsewhere())
     watch = Watch()
-    with take(place, here(), watch.patience) as lease:
+    with take(place, here(), watch.timing) as lease:
         assert lease.number == 2
     assert 1030 <= watch.now < 1036
 
@@ -130,7 +130,7 @@ def test_a_dead_process_of_this_machine_is_taken_over_at_once(place: UPath) -> N
     """The lease of a dead process on this machine is taken over without watching."""
     leased(place, 1, replace(here(), pid=2**22 + 1))
     watch = Watch(lambda: pytest.fail("slept"))
-    with take(place, here(), watch.patience) as lease:
+    with take(place, here(), watch.timing) as lease:
         assert lease.number == 2
 
 
@@ -149,7 +149,7 @@ def test_a_lease_that_cannot_be_renewed_within_its_length_stops_its_holder() -> 
     """A holder that cannot renew an expired lease stops before it writes, and not earlier."""
     bucket, place = new_bucket()
     watch = Watch()
-    with take(place, here(), watch.patience) as lease:
+    with take(place, here(), watch.timing) as lease:
         bucket.before = Budget(0, errno.EIO)
         watch.now += LEASE_SECONDS
         lease.check()
@@ -186,7 +186,7 @@ def test_the_quicker_task_has_it(place: UPath) -> None:
             )
 
     slow = Watch(overtake)
-    with take(place, here(), slow.patience) as lease:
+    with take(place, here(), slow.timing) as lease:
         assert lease.number == 3
 
 
@@ -198,7 +198,7 @@ def test_a_number_that_was_cleared_away_is_not_taken_again(place: UPath) -> None
         if durable_files.read(place / "leases" / "0009.json") is None:
             leased(place, 9, replace(here(), pid=2**22 + 1))
 
-    with take(place, here(), Watch(many_others).patience) as lease:
+    with take(place, here(), Watch(many_others).timing) as lease:
         assert lease.number == 10
         lease.check()
 

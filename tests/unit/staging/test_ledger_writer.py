@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_provider_sfevents.exceptions import StagingError
-from airflow_provider_sfevents.staging.ledger_writer import Noting
+from airflow_provider_sfevents.staging.ledger_writer import LedgerWriter
 from airflow_provider_sfevents.staging.publish_ledger import Accepted
 
 if TYPE_CHECKING:
@@ -56,18 +56,18 @@ def test_publishing_goes_on_while_a_file_is_written(store: Store) -> None:
     """`note` waits for a slow store only when the next file is full, too."""
 
     async def story() -> None:
-        async with Noting(store.write, lines=3, seconds=LONG) as noting:
+        async with LedgerWriter(store.write, lines=3, seconds=LONG) as writer:
             store.gate.clear()
-            await noting.note(accepted(1, 2, 3))
+            await writer.note(accepted(1, 2, 3))
             await asyncio.to_thread(store.begun.wait)
-            await noting.note(accepted(4, 5))
-            held = asyncio.create_task(noting.note(accepted(6)))
+            await writer.note(accepted(4, 5))
+            held = asyncio.create_task(writer.note(accepted(6)))
             await asyncio.sleep(0.01)
             assert not held.done()
             assert store.files == []
             store.gate.set()
             await held
-            await noting.note(accepted(7))
+            await writer.note(accepted(7))
 
     run(story())
     assert store.files == [[1, 2, 3], [4, 5, 6], [7]]
@@ -77,11 +77,11 @@ def test_what_is_noted_is_written_before_long(store: Store) -> None:
     """A noted event is written after `seconds`, even if no other event follows."""
 
     async def story() -> None:
-        async with Noting(store.write, seconds=0.01) as noting:
-            await noting.note(accepted(1))
-            await noting.note([])
+        async with LedgerWriter(store.write, seconds=0.01) as writer:
+            await writer.note(accepted(1))
+            await writer.note([])
             await asyncio.to_thread(store.begun.wait)
-            await noting.note(accepted(2))
+            await writer.note(accepted(2))
 
     run(story())
     assert store.files == [[1], [2]]
@@ -91,11 +91,11 @@ def test_what_is_noted_meanwhile_is_written_before_long_too(store: Store) -> Non
     """An event that is noted during a write is written after `seconds`, too."""
 
     async def story() -> None:
-        async with Noting(store.write, lines=2, seconds=0.01) as noting:
+        async with LedgerWriter(store.write, lines=2, seconds=0.01) as writer:
             store.gate.clear()
-            await noting.note(accepted(1, 2))
+            await writer.note(accepted(1, 2))
             await asyncio.to_thread(store.begun.wait)
-            await noting.note(accepted(3))
+            await writer.note(accepted(3))
             store.gate.set()
             for _ in range(2):
                 await asyncio.to_thread(store.written.acquire)
@@ -108,8 +108,8 @@ def test_nothing_noted_writes_nothing(store: Store) -> None:
     """Without noted events no file is written."""
 
     async def story() -> None:
-        async with Noting(store.write) as noting:
-            await noting.note([])
+        async with LedgerWriter(store.write) as writer:
+            await writer.note([])
 
     run(story())
     assert store.files == []
@@ -120,12 +120,12 @@ def test_a_store_that_fails_is_told_and_tried_again(store: Store) -> None:
     store.failures = 1
 
     async def story() -> None:
-        async with Noting(store.write, lines=2, seconds=LONG) as noting:
-            await noting.note(accepted(1, 2))
+        async with LedgerWriter(store.write, lines=2, seconds=LONG) as writer:
+            await writer.note(accepted(1, 2))
             await asyncio.to_thread(store.begun.wait)
             with pytest.raises(StagingError, match="disk is full"):
-                await noting.note(accepted(3, 4))
-            await noting.note(accepted(5))
+                await writer.note(accepted(3, 4))
+            await writer.note(accepted(5))
 
     run(story())
     assert store.files == [[1, 2, 3, 4, 5]]
@@ -136,8 +136,8 @@ def test_a_store_that_fails_to_the_end_fails_the_task(store: Store) -> None:
     store.failures = 2
 
     async def story() -> None:
-        async with Noting(store.write, seconds=LONG) as noting:
-            await noting.note(accepted(1))
+        async with LedgerWriter(store.write, seconds=LONG) as writer:
+            await writer.note(accepted(1))
 
     with pytest.raises(StagingError, match="disk is full"):
         run(story())
@@ -148,9 +148,9 @@ def test_an_event_loop_that_is_torn_down_leaves_its_ledger_whole(store: Store) -
     """If the event loop cancels its tasks before the first write, all events are written."""
 
     async def story() -> None:
-        async with Noting(store.write, lines=2, seconds=LONG) as noting:
-            await noting.note(accepted(1, 2))
-            await noting.note(accepted(3))
+        async with LedgerWriter(store.write, lines=2, seconds=LONG) as writer:
+            await writer.note(accepted(1, 2))
+            await writer.note(accepted(3))
             for task in asyncio.all_tasks() - {asyncio.current_task()}:
                 task.cancel()
 
@@ -162,11 +162,11 @@ def test_a_cancelled_task_leaves_its_ledger_whole(store: Store) -> None:
     """If a task is cancelled during a write, every event is in some file."""
 
     async def story() -> None:
-        async with Noting(store.write, lines=2, seconds=LONG) as noting:
+        async with LedgerWriter(store.write, lines=2, seconds=LONG) as writer:
             store.gate.clear()
-            await noting.note(accepted(1, 2))
+            await writer.note(accepted(1, 2))
             await asyncio.to_thread(store.begun.wait)
-            await noting.note(accepted(3))
+            await writer.note(accepted(3))
             await asyncio.Event().wait()
 
     async def cancelled() -> None:
