@@ -38,6 +38,7 @@ def _isolate() -> None:
             "AIRFLOW__CORE__DAGS_FOLDER": str(_HOME / "dags"),
             # Without a key the database holds plain text, which tests may read.
             "AIRFLOW__CORE__FERNET_KEY": "",
+            "AIRFLOW__API_AUTH__JWT_SECRET": "of these tests only ".ljust(64, "."),
             "SPARK_LOCAL_IP": "127.0.0.1",
             classes.VARIABLE: classes.options(),
         }

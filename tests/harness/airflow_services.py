@@ -84,19 +84,22 @@ class AirflowServices:
 
     home: AirflowHome
     port: int
+    path: str = ""
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     _token: str = ""
 
     @classmethod
     @contextmanager
     def running(
-        cls, home: AirflowHome, components: Sequence[str] = COMPONENTS
+        cls, home: AirflowHome, components: Sequence[str] = COMPONENTS, *, path: str = ""
     ) -> Iterator[AirflowServices]:
         """Run the services of `home` for a block, until they are ready for its DAGs.
 
         Their logs are in `home.folder`.
+
+        :param path: of the `base_url`, such as `/lake`.
         """
-        services = cls(home=home, port=free_port())
+        services = cls(home=home, port=free_port(), path=path)
         home.environment.update(services._settings())
         (home.folder / "config").mkdir()
         (home.folder / "config" / "airflow_local_settings.py").write_text(LOCAL_SETTINGS)
@@ -249,7 +252,7 @@ class AirflowServices:
         return answer.json() if answer.content else None
 
     def _ask(self, method: str, path: str, body: Any = None) -> httpx.Response:
-        url = f"http://127.0.0.1:{self.port}"
+        url = f"http://127.0.0.1:{self.port}{self.path}"
         with httpx.Client(base_url=url, timeout=30, trust_env=False) as client:
             if not self._token:
                 self._token = client.get("/auth/token").json()["access_token"]
@@ -291,7 +294,7 @@ class AirflowServices:
             "AIRFLOW__API__HOST": "127.0.0.1",
             "AIRFLOW__API__PORT": str(self.port),
             "AIRFLOW__API__WORKERS": "1",
-            "AIRFLOW__API__BASE_URL": url,
+            "AIRFLOW__API__BASE_URL": f"{url}{self.path}",
             "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
             "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
             "AIRFLOW__CORE__PARALLELISM": "4",

@@ -1,0 +1,124 @@
+"""Views of a position for the page. Plain functions of plain values."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sfevents.batches.position.replay_id_age import RETENTION, known_since
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.positions.activity import events_in
+from airflow_provider_sfevents.positions.record import Position
+from airflow_provider_sfevents.positions.record_text import Whose
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.positions.activity import Commit
+
+AMBER, RED = 1 / 2, 2 / 3
+"""Shares of the retention from which the age of a position has that colour."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """A record in Airflow's database that is named like a position.
+
+    :param position: None: the record is no position, and `problem` says why.
+    """
+
+    where: str
+    position: Position | None = None
+    problem: str = ""
+
+    @property
+    def dag(self) -> str:
+        """DAG that last wrote the position; empty: a command did, or it is no position."""
+        return self.position.committed_by.dag if self.position else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskState:
+    """State of the tasks of a position since its last commit.
+
+    :param running: run id of a task that runs now; empty: none does.
+    :param failed: number of failed task instances.
+    :param failed_run: run id of the last one of them.
+    """
+
+    running: str = ""
+    failed: int = 0
+    failed_run: str = ""
+
+
+def read(where: str, text: str) -> Kept:
+    """Read a record; one that is no position keeps the reason."""
+    try:
+        return Kept(where=where, position=Position.from_json(text, where))
+    except ConfigurationError as error:
+        return Kept(where=where, problem=str(error))
+
+
+def level(age_seconds: float | None, retention_seconds: float) -> str:
+    """Return the level of an age: `none` without a replay id, `fresh`, `amber` or `red`."""
+    if age_seconds is None:
+        return "none"
+    share = age_seconds / retention_seconds
+    return "red" if share >= RED else "amber" if share >= AMBER else "fresh"
+
+
+def overview_row(kept: Kept, now: datetime, tasks: TaskState) -> dict[str, Any]:
+    """Build the row of a position."""
+    position = _position(kept)
+    since, retention = known_since(position, None), RETENTION.total_seconds()
+    age = None if since is None else max(0.0, (now - since).total_seconds())
+    last_event = position.last_event_at
+    lag = (now - datetime.fromisoformat(last_event)).total_seconds() if last_event else None
+    return {
+        "consumer": position.consumer,
+        "topic": position.topic,
+        "org_id": position.org_id,
+        "dag": kept.dag,
+        "age_seconds": age,
+        "retention_seconds": retention,
+        "level": level(age, retention),
+        "lag_seconds": None if lag is None else max(0.0, lag),
+        "last_event_at": last_event or None,
+        "events_total": position.events_total,
+        "events_by_hour": events_in(position.counts, now),
+        "batch_number": position.batch_number,
+        "last_batch": _batch(position.recent[-1]) if position.recent else None,
+        "state": "running" if tasks.running else "failed" if tasks.failed else "waiting",
+        "tasks": asdict(tasks),
+        "quarantined": position.counts.quarantined,
+        "extra_deliveries": position.counts.extra_deliveries,
+        "loss_windows": len(position.losses) + (position.loss is not None),
+    }
+
+
+def details(kept: Kept, now: datetime, tasks: TaskState) -> dict[str, Any]:
+    """Build the page of a position: its row, its batches (newest first), and what to do next."""
+    position = _position(kept)
+    store = "asset" if kept.where.startswith("State ") else ""
+    whose = Whose(consumer=position.consumer, topic=position.topic, store=store)
+    losses = (*position.losses, *([position.loss] if position.loss else []))
+    return {
+        **overview_row(kept, now, tasks),
+        "kept_in": kept.where,
+        "owner": position.owner,
+        "epoch": position.epoch,
+        "replay_id": position.replay_id,
+        "committed_at": position.committed_at,
+        "batches": [_batch(one) for one in reversed(position.recent)],
+        "losses": [asdict(one) for one in reversed(losses)],
+        "command": whose.command("show").strip("`"),
+    }
+
+
+def _batch(commit: Commit) -> dict[str, Any]:
+    return {**asdict(commit), "begun_at": commit.begun_at.isoformat()}
+
+
+def _position(kept: Kept) -> Position:
+    if kept.position is None:
+        raise ValueError(f"{kept.where} is no position: {kept.problem}")
+    return kept.position

@@ -1,0 +1,403 @@
+/* The page "Salesforce events", with the React, router and Chakra UI that Airflow's own pages use.
+ *
+ * Airflow 3.3 puts these into globals before it imports this module, and takes the component from
+ * `globalThis.AirflowPlugin`. So there is no build step, and nothing is loaded from elsewhere.
+ * Addresses are relative to `document.baseURI`, which is Airflow's `base_url`.
+ */
+const { createElement: h, Fragment, useEffect, useState } = globalThis.React;
+const { Link: RouterLink, useLocation } = globalThis.ReactRouterDOM;
+const { Alert, Badge, Box, Code, Flex, Heading, Link, Spinner, Table, Text } = globalThis.ChakraUI;
+
+const ROUTE = "/plugin/salesforce_events";
+const REFRESH_MS = 30000;
+const COLOURS = { fresh: "green", amber: "orange", red: "red", none: "gray" };
+const LEVELS = {
+  fresh: "",
+  amber: "half of the retention is used",
+  red: "two thirds of the retention are used",
+  none: "no replay id yet",
+};
+const STAGES = [
+  ["fetch_ms", "fetch", "blue.solid"],
+  ["landing_ms", "landing", "purple.solid"],
+  ["commit_ms", "commit", "teal.solid"],
+];
+
+/* Numbers and times in words. */
+
+function span(seconds) {
+  if (seconds === null) return "–";
+  if (seconds < 90) return `${Math.round(seconds)} s`;
+  if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
+  if (seconds < 360000) return `${(seconds / 3600).toFixed(1)} h`;
+  return `${(seconds / 86400).toFixed(1)} days`;
+}
+
+function moment(at) {
+  return at ? new Date(at).toLocaleString() : "–";
+}
+
+function count(number) {
+  return number.toLocaleString();
+}
+
+function sum(counts) {
+  return Object.values(counts).reduce((total, one) => total + one, 0);
+}
+
+/* Links by Airflow's router, so that they work below any base_url. */
+
+function InnerLink({ to, children }) {
+  return h(Link, { asChild: true, color: "fg.info" }, h(RouterLink, { to }, children));
+}
+
+function positionPath({ org_id, consumer, topic }) {
+  return `${ROUTE}?${new URLSearchParams({ org_id, consumer, topic })}`;
+}
+
+function runPath(dag, run) {
+  return `/dags/${encodeURIComponent(dag)}/runs/${encodeURIComponent(run)}`;
+}
+
+function taskPath({ dag, run, task, map_index }) {
+  const mapped = map_index < 0 ? "" : `/mapped/${map_index}`;
+  return `${runPath(dag, run)}/tasks/${encodeURIComponent(task)}${mapped}`;
+}
+
+/* Reads the API, at once and then every half minute; `answer` stays while a reload fails. */
+
+function useApi(path) {
+  const [found, setFound] = useState({ path, answer: null, error: "" });
+  useEffect(() => {
+    const stop = new AbortController();
+    const load = async () => {
+      try {
+        const url = new URL(`sfevents/api/${path}`, document.baseURI);
+        const response = await fetch(url, { signal: stop.signal });
+        const body = await response.json();
+        if (!response.ok) throw new Error(body.detail || `HTTP ${response.status}`);
+        setFound({ path, answer: body, error: "" });
+      } catch (error) {
+        if (stop.signal.aborted) return;
+        setFound((before) => ({
+          path,
+          answer: before.path === path ? before.answer : null,
+          error: String(error.message || error),
+        }));
+      }
+    };
+    load();
+    const timer = setInterval(load, REFRESH_MS);
+    return () => {
+      clearInterval(timer);
+      stop.abort();
+    };
+  }, [path]);
+  return found.path === path ? found : { answer: null, error: "" };
+}
+
+function Loaded({ answer, error, children }) {
+  return h(
+    Fragment,
+    null,
+    error &&
+      h(
+        Alert.Root,
+        { status: "error", my: 3 },
+        h(Alert.Indicator),
+        h(Alert.Title, null, `Could not be loaded: ${error}`),
+      ),
+    answer ? children(answer) : !error && h(Spinner, { "aria-label": "Loading" }),
+  );
+}
+
+/* Plots. Each says in words what it shows. */
+
+function AgeBar({ row }) {
+  if (row.age_seconds === null) return h(Text, { color: "fg.muted" }, LEVELS.none);
+  const share = Math.min(1, row.age_seconds / row.retention_seconds);
+  const words = `${span(row.age_seconds)} of ${span(row.retention_seconds)}`;
+  const why = LEVELS[row.level];
+  return h(
+    Box,
+    { minW: "10rem", "data-level": row.level },
+    h(
+      Box,
+      {
+        role: "meter",
+        "aria-label": "Age of the position",
+        "aria-valuemin": 0,
+        "aria-valuemax": 100,
+        "aria-valuenow": Math.round(share * 100),
+        "aria-valuetext": why ? `${words}: ${why}` : words,
+        bg: "bg.emphasized",
+        borderRadius: "sm",
+        h: "0.5rem",
+        overflow: "hidden",
+      },
+      h(Box, { bg: `${COLOURS[row.level]}.solid`, h: "100%", w: `${share * 100}%` }),
+    ),
+    h(Text, { fontSize: "xs" }, words),
+    why && h(Text, { color: `${COLOURS[row.level]}.fg`, fontSize: "xs" }, why),
+  );
+}
+
+function Sparkline({ events }) {
+  const most = Math.max(1, ...events);
+  const total = events.reduce((sofar, one) => sofar + one, 0);
+  const bars = events
+    .map((one, hour) => one && `M${hour} 24V${(24 - 23 * (one / most)).toFixed(1)}`)
+    .filter(Boolean)
+    .join("");
+  const words = `${count(total)} events in 7 days, at most ${count(Math.max(...events))} in an hour`;
+  return h(
+    Box,
+    { color: "blue.solid", minW: "168px", title: words },
+    h(
+      "svg",
+      { "aria-label": words, height: 24, role: "img", viewBox: "0 0 168 24", width: 168 },
+      h("path", { d: `M0 23.5H168${bars}`, stroke: "currentColor", strokeWidth: 1 }),
+    ),
+  );
+}
+
+function Durations({ batch, most }) {
+  const words = STAGES.map(([field, name]) => `${name} ${span(batch[field] / 1000)}`).join(", ");
+  return h(
+    Box,
+    null,
+    h(
+      Flex,
+      { "aria-hidden": true, h: "0.5rem", w: "12rem" },
+      STAGES.map(([field, name, colour]) =>
+        h(Box, { bg: colour, key: name, w: `${(100 * batch[field]) / most}%` }),
+      ),
+    ),
+    h(Text, { fontSize: "xs" }, words),
+  );
+}
+
+/* Tables. */
+
+function Columns({ names }) {
+  return h(
+    Table.Header,
+    null,
+    h(
+      Table.Row,
+      null,
+      names.map((name) => h(Table.ColumnHeader, { key: name, scope: "col" }, name)),
+    ),
+  );
+}
+
+function Cells({ of }) {
+  return of.map((cell, number) => h(Table.Cell, { key: number, verticalAlign: "top" }, cell));
+}
+
+function Notes({ row }) {
+  const extra = Object.entries(row.extra_deliveries)
+    .map(([cause, events]) => `${cause} ${count(events)}`)
+    .join(", ");
+  const notes = [
+    row.loss_windows && ["red", `${row.loss_windows} loss windows`, ""],
+    row.quarantined && ["orange", `${count(row.quarantined)} in quarantine`, ""],
+    extra && ["gray", `${count(sum(row.extra_deliveries))} extra deliveries`, extra],
+  ].filter(Boolean);
+  return h(
+    Flex,
+    { direction: "column", gap: 1 },
+    notes.map(([colour, words, title]) =>
+      h(Badge, { colorPalette: colour, key: words, title, w: "fit-content" }, words),
+    ),
+  );
+}
+
+function State({ row }) {
+  const { running, failed, failed_run } = row.tasks;
+  return h(
+    Fragment,
+    null,
+    row.last_batch
+      ? h(
+          Text,
+          null,
+          `Batch ${row.last_batch.batch_number}: ${count(row.last_batch.events)} events, `,
+          `${moment(row.last_batch.at)}`,
+        )
+      : h(Text, { color: "fg.muted" }, "No batch has landed yet."),
+    failed > 0 &&
+      h(
+        Text,
+        { color: "red.fg" },
+        h(InnerLink, { to: runPath(row.dag, failed_run) }, `failed ${failed} times since`),
+      ),
+    running && h(InnerLink, { to: runPath(row.dag, running) }, "running now"),
+  );
+}
+
+const OVERVIEW = ["Consumer", "Topic", "Age", "Lag", "Events per hour", "Last batch", "Notes"];
+
+function Overview() {
+  const api = useApi("positions");
+  return h(
+    Fragment,
+    null,
+    h(Heading, { as: "h1", mb: 3, size: "xl" }, "Salesforce events"),
+    h(Loaded, api, ({ positions, problems }) =>
+      h(
+        Fragment,
+        null,
+        positions.length === 0 &&
+          h(Text, null, "There is no position that you may see. The first run of a DAG makes one."),
+        positions.length > 0 &&
+          h(
+            Table.Root,
+            { "aria-label": "Positions", size: "sm" },
+            h(Columns, { names: OVERVIEW }),
+            h(
+              Table.Body,
+              null,
+              positions.map((row) =>
+                h(
+                  Table.Row,
+                  { "data-consumer": row.consumer, key: positionPath(row) },
+                  h(Cells, {
+                    of: [
+                      h(InnerLink, { to: positionPath(row) }, row.consumer),
+                      row.topic,
+                      h(AgeBar, { row }),
+                      span(row.lag_seconds),
+                      h(Sparkline, { events: row.events_by_hour }),
+                      h(State, { row }),
+                      h(Notes, { row }),
+                    ],
+                  }),
+                ),
+              ),
+            ),
+          ),
+        problems.map(({ kept_in, problem }) =>
+          h(
+            Alert.Root,
+            { key: kept_in, mt: 3, status: "warning" },
+            h(Alert.Indicator),
+            h(Alert.Title, null, problem),
+          ),
+        ),
+      ),
+    ),
+  );
+}
+
+const BATCHES = ["Batch", "Landed", "Events", "Quarantined", "Duplicates", "Durations", "Task"];
+
+function Batches({ batches }) {
+  const took = (batch) => STAGES.reduce((sofar, [field]) => sofar + batch[field], 0);
+  const most = Math.max(1, ...batches.map(took));
+  return h(
+    Table.Root,
+    { "aria-label": "Batches", size: "sm" },
+    h(Columns, { names: BATCHES }),
+    h(
+      Table.Body,
+      null,
+      batches.map((batch) =>
+        h(
+          Table.Row,
+          { key: batch.batch_id },
+          h(Cells, {
+            of: [
+              batch.batch_number,
+              moment(batch.at),
+              count(batch.events),
+              count(batch.quarantined),
+              count(batch.duplicates),
+              h(Durations, { batch, most }),
+              batch.dag &&
+                h(
+                  Fragment,
+                  null,
+                  h(InnerLink, { to: runPath(batch.dag, batch.run) }, batch.run),
+                  h("br"),
+                  h(InnerLink, { to: taskPath(batch) }, batch.task),
+                ),
+            ],
+          }),
+        ),
+      ),
+    ),
+  );
+}
+
+function Losses({ losses }) {
+  return h(
+    Box,
+    { as: "ul", pl: 5 },
+    losses.map((loss, number) =>
+      h(
+        "li",
+        { key: number },
+        `After replay id ${loss.after || "(none)"}, last event ${moment(loss.after_event_at)}; `,
+        `continued at ${loss.start}, recorded ${moment(loss.at)}. ${loss.why}`,
+      ),
+    ),
+  );
+}
+
+function PositionPage({ query }) {
+  const api = useApi(`position?${query}`);
+  return h(
+    Fragment,
+    null,
+    h(InnerLink, { to: ROUTE }, "Salesforce events"),
+    h(Loaded, api, (row) =>
+      h(
+        Fragment,
+        null,
+        h(Heading, { as: "h1", mb: 3, size: "xl" }, `${row.consumer} on ${row.topic}`),
+        h(
+          Flex,
+          { gap: 8, mb: 4, wrap: "wrap" },
+          h(AgeBar, { row }),
+          h(Box, null, h(Text, { color: "fg.muted" }, "Lag"), span(row.lag_seconds)),
+          h(Box, null, h(Text, { color: "fg.muted" }, "Events"), count(row.events_total)),
+          h(Sparkline, { events: row.events_by_hour }),
+          h(Box, null, h(State, { row })),
+          h(Notes, { row }),
+        ),
+        h(Heading, { as: "h2", size: "md" }, "Batches"),
+        h(Batches, { batches: row.batches }),
+        row.losses.length > 0 &&
+          h(
+            Fragment,
+            null,
+            h(Heading, { as: "h2", mt: 4, size: "md" }, "Loss windows"),
+            h(Losses, { losses: row.losses }),
+          ),
+        h(Heading, { as: "h2", mt: 4, size: "md" }, "Position"),
+        h(
+          Text,
+          null,
+          `Batch number ${row.batch_number} of epoch ${row.epoch}, replay id ${row.replay_id}, `,
+          `committed ${moment(row.committed_at)}, kept in ${row.kept_in}. What the next run does: `,
+          h(Code, null, row.command),
+        ),
+      ),
+    ),
+  );
+}
+
+function SalesforceEvents() {
+  const { search } = useLocation();
+  const query = new URLSearchParams(search);
+  return h(
+    Box,
+    { as: "main", h: "100%", overflow: "auto", p: 4 },
+    query.has("consumer")
+      ? h(PositionPage, { key: search, query: String(query) })
+      : h(Overview),
+  );
+}
+
+globalThis.AirflowPlugin = SalesforceEvents;

@@ -1,0 +1,77 @@
+"""DAGs of positions and states of their tasks, in Airflow's database: one query for all of them."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from airflow.models.dag import DagModel
+from airflow.models.taskinstance import TaskInstance
+from airflow.utils.session import create_session
+from airflow.utils.state import TaskInstanceState
+from sqlalchemy import and_, or_, select
+
+from airflow_provider_sfevents.commands.variable_rows import told
+from airflow_provider_sfevents.ui.position_views import TaskState
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from airflow_provider_sfevents.positions.record import Position
+
+LONGEST = timedelta(days=7)
+"""Failures before this time are not counted, so that the query stays small."""
+
+Instance = tuple[str, str, int, str, str, datetime | None]
+"""DAG, task, map index, run, state and end of a task instance."""
+
+
+def known_dags(dags: Collection[str]) -> set[str]:
+    """Return those of the DAGs that Airflow has."""
+    statement = select(DagModel.dag_id).where(DagModel.dag_id.in_(dags))
+    with told("DAGs", "read"), create_session() as session:
+        return set(session.scalars(statement))
+
+
+def task_states(positions: Sequence[Position], now: datetime) -> list[TaskState]:
+    """Return the states of the positions' tasks, in the order of the positions."""
+    dags = {position.committed_by.dag for position in positions} - {""}
+    if not dags:
+        return [TaskState() for _ in positions]
+    ended = and_(
+        TaskInstance.state == TaskInstanceState.FAILED, TaskInstance.end_date > now - LONGEST
+    )
+    statement = select(
+        TaskInstance.dag_id,
+        TaskInstance.task_id,
+        TaskInstance.map_index,
+        TaskInstance.run_id,
+        TaskInstance.state,
+        TaskInstance.end_date,
+    ).where(
+        TaskInstance.dag_id.in_(dags), or_(TaskInstance.state == TaskInstanceState.RUNNING, ended)
+    )
+    with told("The states of tasks", "read"), create_session() as session:
+        rows: list[Instance] = [tuple(row) for row in session.execute(statement)]
+    by_task: dict[tuple[str, str, int], list[Instance]] = {}
+    for row in rows:
+        by_task.setdefault(row[:3], []).append(row)
+    return [_state(position, by_task) for position in positions]
+
+
+def _state(position: Position, by_task: dict[tuple[str, str, int], list[Instance]]) -> TaskState:
+    """Find the instances of the fetching and the committing task since the last commit."""
+    by, since = position.committed_by, datetime.fromisoformat(position.committed_at)
+    tasks = dict.fromkeys((position.owner.removeprefix(f"{by.dag}."), by.task))
+    rows = [row for task in tasks for row in by_task.get((by.dag, task, by.map_index), [])]
+    running = [run for *_, run, state, _ in rows if state == TaskInstanceState.RUNNING]
+    failed = sorted(
+        (end, run)
+        for *_, run, state, end in rows
+        if state == TaskInstanceState.FAILED and end is not None and end > since
+    )
+    return TaskState(
+        running=running[0] if running else "",
+        failed=len(failed),
+        failed_run=failed[-1][1] if failed else "",
+    )

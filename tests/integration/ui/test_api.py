@@ -1,0 +1,201 @@
+"""The page's API, mounted as Airflow mounts it, on this process's database."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+
+from airflow_provider_sfevents.positions.record import advance
+from airflow_provider_sfevents.positions.record_text import variable_key
+from airflow_provider_sfevents.staging.manifest import Run
+from tests.unit.positions.building import ORG, TOPIC, batch_after, begun
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fastapi import FastAPI
+
+pytestmark = [
+    pytest.mark.airflow,
+    # Airflow's API imports a module of Starlette that warns of httpx.
+    pytest.mark.filterwarnings("ignore:Using `httpx` with:UserWarning"),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """The API, and a consumer whose position only this test has."""
+
+    app: FastAPI
+    consumer: str
+    dag: str
+
+    def get(self, path: str, role: str | None, **query: str) -> httpx.Response:
+        """Answer to a user of this role.
+
+        :param role: of Airflow's simple auth manager; None: without a token.
+        """
+        headers = {} if role is None else {"Authorization": f"Bearer {_token(role)}"}
+
+        async def ask() -> httpx.Response:
+            transport = httpx.ASGITransport(self.app)
+            async with httpx.AsyncClient(transport=transport, base_url="http://airflow") as client:
+                return await client.get(f"/sfevents{path}", params=query, headers=headers)
+
+        return asyncio.run(ask())
+
+    def rows(self, role: str) -> list[dict[str, Any]]:
+        """Rows of this test in the overview of such a user."""
+        shown = self.get("/api/positions", role)
+        assert shown.status_code == 200
+        return [row for row in shown.json()["positions"] if row["consumer"] == self.consumer]
+
+    def keep(self, *, dag: str, committed: datetime) -> None:
+        """Write a position that a task of the DAG has committed."""
+        from airflow.models.variable import Variable
+
+        by = Run(dag=dag, run="run-1", task="load", try_number=1) if dag else Run()
+        first = begun(consumer=self.consumer, owner=f"{dag}.load")
+        manifest = batch_after(first, last_event_at=committed.isoformat())
+        position = advance(first, manifest, committed.isoformat(), by)
+        Variable.set(variable_key(self.consumer, TOPIC), position.to_json())
+
+
+def _token(role: str) -> str:
+    from airflow.api_fastapi.app import get_auth_manager
+    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
+
+    user = SimpleAuthManagerUser(username="someone", role=role or None)
+    return str(get_auth_manager().generate_jwt(user))
+
+
+def _write_task(dag: str, run: str, state: str, end: datetime | None) -> None:
+    """Write an instance of the task `load` to the database, with its run."""
+    from airflow.models.dagrun import DagRun
+    from airflow.models.taskinstance import TaskInstance
+    from airflow.utils.session import create_session
+    from sqlalchemy import insert
+
+    now = datetime.now(UTC)
+    of_run = {"dag_id": dag, "run_id": run}
+    with create_session() as session:
+        session.execute(
+            insert(DagRun).values(
+                **of_run,
+                run_type="manual",
+                state="running",
+                run_after=now,
+                log_template_id=1,
+                clear_number=0,
+                span_status="not_started",
+                updated_at=now,
+            )
+        )
+        session.execute(
+            insert(TaskInstance).values(
+                **of_run, task_id="load", map_index=-1, state=state, end_date=end, **_FILLED
+            )
+        )
+
+
+_FILLED = {
+    "try_number": 1,
+    "max_tries": 0,
+    "pool": "default_pool",
+    "pool_slots": 1,
+    "executor_config": {},
+    "span_status": "not_started",
+}
+
+
+@pytest.fixture
+def page(airflow_db: None) -> Iterator[Page]:
+    from airflow.api_fastapi.app import init_auth_manager
+    from airflow.models.dag import DagModel
+    from airflow.models.dagbundle import DagBundleModel
+    from airflow.models.variable import Variable
+    from airflow.utils.session import create_session
+    from fastapi import FastAPI
+
+    from airflow_provider_sfevents.ui.plugin import SfEventsPlugin
+
+    app = FastAPI()
+    init_auth_manager(app)
+    [api] = SfEventsPlugin.fastapi_apps
+    app.mount(api["url_prefix"], api["app"])
+    name = f"page_{secrets.token_hex(4)}"
+    with create_session() as session:
+        session.merge(DagBundleModel(name="page"))
+        session.flush()
+        session.add(DagModel(dag_id=name, bundle_name="page", fileloc="page.py"))
+    yield Page(app=app, consumer=name, dag=name)
+    Variable.delete(variable_key(name, TOPIC))
+
+
+def test_every_route_of_the_api_needs_a_login(page: Page) -> None:
+    """Each route without a token is refused, and only the static files of the page are public."""
+    from airflow_provider_sfevents.ui.api import make_app
+
+    app = make_app()
+    routes = {route.path for route in app.routes if hasattr(route, "methods")}
+    assert routes == {"/api/positions", "/api/position"}
+    assert {route.path for route in app.routes} - routes == {"/static"}
+    for path in routes:
+        assert page.get(path, None).status_code == 401
+        assert page.get(path, None, org_id=ORG, consumer="c", topic=TOPIC).status_code == 401
+    for path in ("/docs", "/redoc", "/openapi.json", "/static/../api.py", "/static/"):
+        assert page.get(path, None).status_code == 404
+    assert page.get("/static/page.js", None).status_code == 200
+
+
+def test_a_position_is_shown_to_users_who_may_read_its_dag(page: Page) -> None:
+    """A viewer of the DAG sees the position; a user without a role sees none, and cannot ask."""
+    page.keep(dag=page.dag, committed=datetime.now(UTC) - timedelta(hours=1))
+    wanted = {"org_id": ORG, "consumer": page.consumer, "topic": TOPIC}
+    [row] = page.rows("viewer")
+    assert (row["dag"], row["level"], row["state"]) == (page.dag, "fresh", "waiting")
+    shown = page.get("/api/position", "viewer", **wanted).json()
+    assert [batch["run"] for batch in shown["batches"]] == ["run-1"]
+    assert shown["command"] == f"airflow sfevents position show {page.consumer} {TOPIC}"
+    assert page.rows("") == []
+    assert page.get("/api/position", "", **wanted).status_code == 404
+
+
+def test_a_position_without_a_dag_needs_the_right_to_read_variables(page: Page) -> None:
+    """A position that a command wrote, or of a DAG that is gone, is shown to operators only.
+
+    The same holds for a Variable that is named like a position and is none.
+    """
+    from airflow.models.variable import Variable
+
+    for dag in ("", "gone"):
+        page.keep(dag=dag, committed=datetime.now(UTC))
+        assert [len(page.rows(role)) for role in ("", "viewer", "op")] == [0, 0, 1]
+    Variable.set(variable_key(page.consumer, TOPIC), "no position")
+    for role, told in (("viewer", False), ("op", True)):
+        problems = page.get("/api/positions", role).json()["problems"]
+        assert any(page.consumer in one["kept_in"] for one in problems) == told
+
+
+def test_failures_since_the_last_commit_are_counted(page: Page) -> None:
+    """A position shows how often its task has failed since the last commit, and what runs now."""
+    now = datetime.now(UTC)
+    page.keep(dag=page.dag, committed=now - timedelta(hours=2))
+    states = {"before": ("failed", -3), "after": ("failed", -1), "other": ("success", -1)}
+    for run, (state, hours) in states.items():
+        _write_task(page.dag, run, state, now + timedelta(hours=hours))
+    [row] = page.rows("viewer")
+    assert (row["state"], row["tasks"]["failed"], row["tasks"]["failed_run"]) == (
+        "failed",
+        1,
+        "after",
+    )
+    _write_task(page.dag, "now", "running", None)
+    [row] = page.rows("viewer")
+    assert (row["state"], row["tasks"]["running"]) == ("running", "now")

@@ -1,0 +1,120 @@
+"""The page *Salesforce events* in a real Airflow and a real browser."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from selenium.common.exceptions import StaleElementReferenceException
+from selenium.webdriver.common.by import By
+
+from airflow_provider_sfevents.positions.record import advance
+from airflow_provider_sfevents.positions.record_text import variable_key
+from airflow_provider_sfevents.staging.manifest import Run
+from tests.harness.airflow_runs import wait_until
+from tests.harness.airflow_services import AirflowServices
+from tests.harness.browser import chromium
+from tests.unit.positions.building import TOPIC, batch_after, begun
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
+
+    from tests.harness.airflow_home import AirflowHome
+
+pytestmark = [pytest.mark.airflow, pytest.mark.full]
+
+AGES = {"orders": 1, "invoices": 40, "accounts": 60}
+"""Hours since the last batch, by consumer: fresh, amber and red."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """A browser on Airflow's pages, as a person uses it."""
+
+    browser: Chrome
+
+    def click(self, selector: str, text: str) -> None:
+        """Click the element with this text, as soon as it is there."""
+
+        def clicked() -> bool:
+            with suppress(StaleElementReferenceException):
+                for one in self.browser.find_elements(By.CSS_SELECTOR, selector):
+                    if one.text.strip() == text:
+                        one.click()
+                        return True
+            return False
+
+        wait_until(clicked, f"{text!r} can be clicked")
+
+    def texts(self, selector: str) -> list[str]:
+        with suppress(StaleElementReferenceException):
+            return [one.text for one in self.browser.find_elements(By.CSS_SELECTOR, selector)]
+        return []
+
+    def levels(self) -> dict[str, str]:
+        """Level of the age of each position of the overview, by consumer."""
+        with suppress(StaleElementReferenceException):
+            rows = self.browser.find_elements(By.CSS_SELECTOR, "tr[data-consumer]")
+            return {
+                str(row.get_attribute("data-consumer")): str(
+                    row.find_element(By.CSS_SELECTOR, "[data-level]").get_attribute("data-level")
+                )
+                for row in rows
+            }
+        return {}
+
+
+def keep(home: AirflowHome, consumer: str, hours: int) -> None:
+    """Write a position with five batches of a DAG that runs every half hour."""
+    now = datetime.now(UTC) - timedelta(hours=hours)
+    position = begun(consumer=consumer, owner=f"{consumer}.land")
+    for number in range(5):
+        at = now - timedelta(minutes=30 * (4 - number))
+        by = Run(dag=consumer, run=f"run_{number}", task="land", try_number=1)
+        manifest = batch_after(
+            position,
+            events=400 * (number + 1),
+            begun_at=(at - timedelta(seconds=50)).isoformat(),
+            created_at=(at - timedelta(seconds=20)).isoformat(),
+            last_event_at=(at - timedelta(seconds=25)).isoformat(),
+        )
+        extra = {"in_memory": 3} if consumer == "accounts" else {}
+        position = advance(position, manifest, at.isoformat(), by, extra_deliveries=extra)
+    home.set_variable(variable_key(consumer, TOPIC), position.to_json())
+
+
+def test_the_page_leads_from_the_menu_to_the_run(airflow_home: AirflowHome) -> None:
+    """Below a base_url with a path, the menu leads to the overview, a consumer, and its run.
+
+    A fresh, an amber and a red position are told apart; nothing is loaded from another host.
+    """
+    for consumer, hours in AGES.items():
+        keep(airflow_home, consumer, hours)
+    with (
+        chromium() as browser,
+        AirflowServices.running(airflow_home, ("api-server",), path="/lake") as airflow,
+    ):
+        window = Window(browser=browser)
+        origin = f"http://127.0.0.1:{airflow.port}"
+        browser.get(f"{origin}/lake/")
+        window.click("button", "Browse")
+        window.click("a", "Salesforce events")
+        wait_until(
+            lambda: window.levels() == {"orders": "fresh", "invoices": "amber", "accounts": "red"},
+            "the overview",
+        )
+        window.click("a", "accounts")
+        wait_until(lambda: f"accounts on {TOPIC}" in window.texts("h1"), "the consumer's page")
+        assert browser.current_url.startswith(f"{origin}/lake/plugin/salesforce_events?")
+        window.click("a", "run_4")
+        wait_until(
+            lambda: browser.current_url.startswith(f"{origin}/lake/dags/accounts/runs/run_4"),
+            "the run",
+        )
+        loaded = browser.execute_script(
+            "return performance.getEntriesByType('resource').map(one => one.name)"
+        )
+        assert [url for url in loaded if not url.startswith((origin, "data:", "blob:"))] == []
