@@ -20,7 +20,7 @@ LANDING: dict[str, Any] = {
     "retries": 3,
     "retry_delay": timedelta(seconds=1),
 }
-WAITING: dict[str, Any] = {"idle_seconds": 2, "poke_interval": 1, "timeout": 120}
+WAITING: dict[str, Any] = {"idle_seconds": 2, "poke_interval": 1, "timeout": 600}
 MODES: dict[str, dict[str, Any]] = {
     "poking": {},
     # Airflow 3.3 fails a task whose next poke runs before its scheduler knows of the last one's
