@@ -16,7 +16,7 @@ BENCHMARKS = (
     *("fetch_throughput", "fetch_latency", "staging_memory", "landing_dag", "landing"),
     *("landing_batches", "spark_connect", "connect_memory"),
     *("deliveries", "event_latency", "publish_to_row", "idle_waits"),
-    *("decoding", "applying", "upkeep", "emulator"),
+    *("decoding", "applying", "upkeep", "emulator", "page"),
 )
 
 

@@ -16,6 +16,7 @@ from typing import Any
 from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.core_api.security import GetUserDep, get_user
 from fastapi import APIRouter, Depends, FastAPI, HTTPException
+from fastapi.responses import JSONResponse
 from fastapi.staticfiles import StaticFiles
 
 from airflow_provider_sfevents.commands.position_rows import found
@@ -29,17 +30,15 @@ router = APIRouter(prefix="/api", dependencies=[Depends(get_user)])
 
 
 @router.get("/positions")
-def list_positions(user: GetUserDep) -> dict[str, Any]:
+def list_positions(user: GetUserDep) -> JSONResponse:
     """List the positions that the user may see, and records that are no position."""
     kept, now = _visible(user), datetime.now(UTC)
     positions = [one for one in kept if one.position is not None]
     states = task_states([one.position for one in positions if one.position], now)
     rows = [overview_row(one, now, state) for one, state in zip(positions, states, strict=True)]
-    return {
-        "at": now.isoformat(),
-        "positions": sorted(rows, key=lambda row: (row["consumer"], row["topic"], row["org_id"])),
-        "problems": [{"kept_in": one.where, "problem": one.problem} for one in kept if one.problem],
-    }
+    problems = [{"kept_in": one.where, "problem": one.problem} for one in kept if one.problem]
+    # A response of its own: FastAPI takes a tenth of a second to look for types in 500 rows.
+    return JSONResponse({"at": now.isoformat(), "positions": rows, "problems": problems})
 
 
 @router.get("/position")

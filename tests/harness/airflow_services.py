@@ -251,6 +251,15 @@ class AirflowServices:
         assert answer.is_success, f"{method} {path}: {answer.status_code} {answer.text}"
         return answer.json() if answer.content else None
 
+    def get(self, path: str) -> Any:
+        """Read a route that is not of the REST API.
+
+        :raises AssertionError: with the answer if it is an error.
+        """
+        answer = self._ask("GET", path)
+        assert answer.is_success, f"GET {path}: {answer.status_code} {answer.text}"
+        return answer.json()
+
     def _ask(self, method: str, path: str, body: Any = None) -> httpx.Response:
         url = f"http://127.0.0.1:{self.port}{self.path}"
         with httpx.Client(base_url=url, timeout=30, trust_env=False) as client:

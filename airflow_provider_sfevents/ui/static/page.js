@@ -6,10 +6,12 @@
  */
 const { createElement: h, Fragment, useEffect, useState } = globalThis.React;
 const { Link: RouterLink, useLocation } = globalThis.ReactRouterDOM;
-const { Alert, Badge, Box, Code, Flex, Heading, Link, Spinner, Table, Text } = globalThis.ChakraUI;
+const { Alert, Badge, Box, Button, Code, Flex, Heading, Input, Link, Spinner, Table, Text } =
+  globalThis.ChakraUI;
 
 const ROUTE = "/plugin/salesforce_events";
 const REFRESH_MS = 30000;
+const FIRST_ROWS = 50; // so that the first view is quick, whatever the number of positions
 const COLOURS = { fresh: "green", amber: "orange", red: "red", none: "gray" };
 const LEVELS = {
   fresh: "",
@@ -238,6 +240,62 @@ function State({ row }) {
 
 const OVERVIEW = ["Consumer", "Topic", "Age", "Lag", "Events per hour", "Last batch", "Notes"];
 
+function PositionRow({ row }) {
+  return h(
+    Table.Row,
+    { "data-consumer": row.consumer },
+    h(Cells, {
+      of: [
+        h(InnerLink, { to: positionPath(row) }, row.consumer),
+        row.topic,
+        h(AgeBar, { row }),
+        span(row.lag_seconds),
+        h(Sparkline, { events: row.events_by_hour }),
+        h(State, { row }),
+        h(Notes, { row }),
+      ],
+    }),
+  );
+}
+
+/* The oldest position comes first, because it is the next one to lose events. */
+
+function Positions({ positions }) {
+  const [wanted, setWanted] = useState("");
+  const [limit, setLimit] = useState(FIRST_ROWS);
+  const found = positions
+    .filter((row) => `${row.consumer} ${row.topic}`.toLowerCase().includes(wanted.toLowerCase()))
+    .sort((one, other) => (other.age_seconds ?? -1) - (one.age_seconds ?? -1));
+  return h(
+    Fragment,
+    null,
+    h(Input, {
+      "aria-label": "Filter by consumer or topic",
+      maxW: "20rem",
+      mb: 2,
+      onChange: (event) => setWanted(event.target.value),
+      placeholder: "Filter by consumer or topic",
+      value: wanted,
+    }),
+    h(
+      Table.Root,
+      { "aria-label": "Positions", size: "sm" },
+      h(Columns, { names: OVERVIEW }),
+      h(
+        Table.Body,
+        null,
+        found.slice(0, limit).map((row) => h(PositionRow, { key: positionPath(row), row })),
+      ),
+    ),
+    found.length > limit &&
+      h(
+        Button,
+        { mt: 3, onClick: () => setLimit(found.length), size: "sm", variant: "outline" },
+        `Show all ${count(found.length)}`,
+      ),
+  );
+}
+
 function Overview() {
   const api = useApi("positions");
   return h(
@@ -248,35 +306,9 @@ function Overview() {
       h(
         Fragment,
         null,
-        positions.length === 0 &&
-          h(Text, null, "There is no position that you may see. The first run of a DAG makes one."),
-        positions.length > 0 &&
-          h(
-            Table.Root,
-            { "aria-label": "Positions", size: "sm" },
-            h(Columns, { names: OVERVIEW }),
-            h(
-              Table.Body,
-              null,
-              positions.map((row) =>
-                h(
-                  Table.Row,
-                  { "data-consumer": row.consumer, key: positionPath(row) },
-                  h(Cells, {
-                    of: [
-                      h(InnerLink, { to: positionPath(row) }, row.consumer),
-                      row.topic,
-                      h(AgeBar, { row }),
-                      span(row.lag_seconds),
-                      h(Sparkline, { events: row.events_by_hour }),
-                      h(State, { row }),
-                      h(Notes, { row }),
-                    ],
-                  }),
-                ),
-              ),
-            ),
-          ),
+        positions.length > 0
+          ? h(Positions, { positions })
+          : h(Text, null, "There is no position that you may see. The first run of a DAG makes one."),
         problems.map(({ kept_in, problem }) =>
           h(
             Alert.Root,
