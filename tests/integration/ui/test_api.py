@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import subprocess
+import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -152,6 +154,15 @@ def test_every_route_of_the_api_needs_a_login(page: Page) -> None:
     for path in ("/docs", "/redoc", "/openapi.json", "/static/../api.py", "/static/"):
         assert page.get(path, None).status_code == 404
     assert page.get("/static/page.js", None).status_code == 200
+
+
+def test_the_plugin_loads_without_fastapi() -> None:
+    """A process that only loads the plugin, such as a worker, does not import FastAPI for it."""
+    code = (
+        "import sys, airflow_provider_sfevents.ui.plugin; "
+        "sys.exit('fastapi' in sys.modules or 'airflow_provider_sfevents.ui.api' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_a_position_is_shown_to_users_who_may_read_its_dag(page: Page) -> None:
