@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 
 COMPONENTS = ("api-server", "scheduler", "dag-processor")
 WITH_TRIGGERER = (*COMPONENTS, "triggerer")
-READY_SECONDS = 120
+READY_SECONDS = 300
+ANSWER_SECONDS = 300
+"""Longest wait for an answer of the API server, which a busy machine leaves without time."""
 
 # Airflow's defaults wait for seconds and minutes; and poll often, which slows tests in parallel.
 QUICK = {
@@ -262,7 +264,7 @@ class AirflowServices:
 
     def _ask(self, method: str, path: str, body: Any = None) -> httpx.Response:
         url = f"http://127.0.0.1:{self.port}{self.path}"
-        with httpx.Client(base_url=url, timeout=30, trust_env=False) as client:
+        with httpx.Client(base_url=url, timeout=ANSWER_SECONDS, trust_env=False) as client:
             if not self._token:
                 self._token = client.get("/auth/token").json()["access_token"]
             headers = {"Authorization": f"Bearer {self._token}"}

@@ -139,7 +139,7 @@ def _command_line(process: psutil.Process) -> str:
 
 def _switch_on(port: int, dag_id: str) -> None:
     """Unpause a DAG, which starts its first run."""
-    with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=30) as client:
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=300) as client:
         token = client.get("/auth/token").json()["access_token"]
         headers = {"Authorization": f"Bearer {token}"}
 
