@@ -39,7 +39,7 @@ _HOUR = timedelta(hours=1)
 class Commit:
     """One move of a position.
 
-    The durations add up to the time between the begin of the fetch and the commit. A batch that is
+    The durations add up to the time from the beginning of the fetch to the commit. A batch that is
     landed by a later try has the time in between in `landing_ms`.
 
     :param batch_number: batch number.
@@ -47,7 +47,7 @@ class Commit:
     :param at: ISO-8601, UTC.
     :param dag: DAG of the committing task; it may land a batch that another run staged. So have
         `run`, `task` and `map_index`.
-    :param fetch_ms: milliseconds from the begin of the fetch to the manifest.
+    :param fetch_ms: milliseconds from the beginning of the fetch to the manifest.
     :param landing_ms: milliseconds from there to the receipt.
     :param commit_ms: milliseconds from there to the commit.
     """
@@ -93,7 +93,8 @@ class Counts:
 
     :param quarantined: events in quarantine.
     :param extra_deliveries: extra deliveries by cause (`staging.extra_deliveries`).
-    :param hour: begin of the last hour of `events_by_hour`; ISO-8601, UTC; empty: no commit yet.
+    :param hour: beginning of the last hour of `events_by_hour`; ISO-8601, UTC. Empty: no commit
+        yet.
     :param events_by_hour: events committed in each hour, oldest first.
     """
 
