@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from py4j.protocol import MEMORY_COMMAND_NAME
+
 from airflow_provider_sfevents.spark.landing.land_batch import land
 from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from airflow_provider_sfevents.spark.tables import naming
@@ -50,7 +52,11 @@ MERGE = (
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Cost of one landing or one statement."""
+    """Cost of one landing or one statement.
+
+    :param calls: to Java, that Python waited for; PySpark tells Java in a thread of its own which
+        objects it no longer needs.
+    """
 
     seconds: float
     jobs: int
@@ -78,9 +84,10 @@ class Meter:
         calls: list[None] = []
         send = self._client.send_command
 
-        def counted(*arguments: Any, **options: Any) -> Any:
-            calls.append(None)
-            return send(*arguments, **options)
+        def counted(command: str, *arguments: Any, **options: Any) -> Any:
+            if not command.startswith(MEMORY_COMMAND_NAME):
+                calls.append(None)
+            return send(command, *arguments, **options)
 
         self._client.send_command = counted
         try:

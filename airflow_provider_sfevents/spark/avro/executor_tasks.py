@@ -15,6 +15,7 @@ from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.spark.avro.executor_decoder import check_wheels, payload_decoder
 from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.schema.field_types import quoted
+from airflow_provider_sfevents.spark.tables.projection import parsed
 from airflow_provider_sfevents.staging import layout
 
 if TYPE_CHECKING:
@@ -65,7 +66,8 @@ class Task:
         (kind,) = self.types
         columns = [f"{quoted(column.name)} {column.type.sql()}" for column in kind.columns]
         raw = [f"{envelope.RAW_PAYLOAD} binary"] if self.keep_payload else []
-        return rows.mapInArrow(partial(decoded, self), ", ".join([LEADING_SQL, *columns, *raw]))
+        made = parsed(", ".join([LEADING_SQL, *columns, *raw]))
+        return rows.mapInArrow(partial(decoded, self), made)
 
     def undecodable(self, rows: DataFrame) -> DataFrame:
         """Keep only rows that cannot be decoded, each with its raw payload and the reason.

@@ -84,9 +84,10 @@ class LandingAttempt:
         self._is_landed = False
 
     def run(self) -> Receipt:
-        before = self._fence.landed()
+        before: LedgerRow | None = None
         try:
-            self._fence.check()  # first: if another form has landed, Spark has nothing to do
+            # First: if another form has landed, Spark has nothing to do.
+            before = self._fence.check().row
             self._make_folder()
             return self._receipt(self._land())
         except OtherFormLandedError as other:
@@ -175,18 +176,16 @@ class LandingAttempt:
         )
 
     def _publish(self, writer: AttemptWriter) -> LedgerRow:
-        self._fence.check()
+        view = self._fence.check()
         others = self._others()
-        before = self._fence.landed()
+        before = view.row
         self._left_overs |= bool(others)
         has_died = self._left_overs
         self._left_overs |= before is not None
         looks_for_others = self._left_overs
         # What changed when the batch landed first, landing it again does not see.
         said = before.drift if before else ()
-        schemas = new_schemas(
-            self._batch.plan, self._batch.manifest.org_id, self._fence.view().schemas
-        )
+        schemas = new_schemas(self._batch.plan, self._batch.manifest.org_id, view.schemas)
         changes = self._record({one.schema_id for one in schemas})
         drift = (*said, *(change for change in changes if change not in said))
         landed = replace(self._to_landed(writer), drift=drift, schemas=schemas)
@@ -204,7 +203,7 @@ class LandingAttempt:
             fence=self._before_effect,
         )
         try:
-            self._overtake(older(others, self._fence.attempt), landed)
+            self._overtake(older(others, self._fence.attempt), view.claimed_by, landed)
             self._tables.publish(attempt)
         except OtherFormError as other:
             self._fence.check()
@@ -217,7 +216,9 @@ class LandingAttempt:
         self._clean((*others, LEFT_OVERS))
         return landed
 
-    def _overtake(self, outdated: Iterable[str], landed: LedgerRow) -> None:
+    def _overtake(
+        self, outdated: Iterable[str], claimed_by: datetime | None, landed: LedgerRow
+    ) -> None:
         """Stop attempts at older forms of the batch, and take over an ended attempt's claim.
 
         :raises OtherFormError: another form has landed meanwhile.
@@ -226,7 +227,6 @@ class LandingAttempt:
         for name in outdated:
             steps.reached(steps.LANDING_CLEAR, name)
             self._files.remove(f"{self._fence.attempts}/{name}")
-        claimed_by = self._fence.view().claimed_by
         if outdated or claimed_by not in {None, landed.staged_at}:
             self._tables.ledger.claim(landed)
 

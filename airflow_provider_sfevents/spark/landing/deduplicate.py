@@ -40,7 +40,7 @@ from airflow_provider_sfevents.spark.landing.comparison_sql import (
 from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.tables import file_moves
 from airflow_provider_sfevents.spark.tables.interface import Standing
-from airflow_provider_sfevents.spark.tables.projection import view_of
+from airflow_provider_sfevents.spark.tables.projection import parquet_files, view_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Set as AbstractSet
@@ -210,7 +210,7 @@ class Comparison:
     def _written(self, table: str) -> comparison_sql.Rows:
         natural = any(kind.name == table and _is_natural(kind) for kind in self._batch.plan.types)
         columns = comparison_sql.columns(natural=natural)
-        rows = self._spark.read.schema(columns).parquet(f"{self._folder}/{table}")
+        rows = parquet_files(self._spark, columns, [f"{self._folder}/{table}"])
         return comparison_sql.Rows(view=view_of(rows), natural=natural)
 
     def _known(self, source: Source, standing: Standing, dates: list[str]) -> comparison_sql.Rows:

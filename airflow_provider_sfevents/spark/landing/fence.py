@@ -117,19 +117,21 @@ class Fence:
         self.folder = f"{self.attempts}/{self.attempt}"
         self._seen: tuple[object, LedgerView] = None, LedgerView()
 
-    def check(self) -> None:
+    def check(self) -> LedgerView:
         """Check that this form may still land; called right before each effect.
 
+        :returns: what the ledger says of this batch by now.
         :raises OtherFormLandedError: another form of this batch has landed, older or newer.
         :raises NotLandedError: no form has landed, and a newer one is being landed.
         """
-        landed = self.landed()
-        if landed and self.is_other_form(landed):
-            raise OtherFormLandedError(landed)
-        if landed:
-            return
+        view = self._view()
+        if view.row and self.is_other_form(view.row):
+            raise OtherFormLandedError(view.row)
+        if view.row:
+            return view
         if under_way := newer(self.attempts_there(), self.attempt):
             raise self._outdated(f"{self.attempts}/{under_way[0]}")
+        return view
 
     def is_other_form(self, landed: LedgerRow) -> bool:
         """Tell whether the ledger's row is of another manifest than this attempt's."""
@@ -137,9 +139,9 @@ class Fence:
 
     def landed(self) -> LedgerRow | None:
         """The batch's row in the ledger."""
-        return self.view().row
+        return self._view().row
 
-    def view(self) -> LedgerView:
+    def _view(self) -> LedgerView:
         """Read what the ledger says of this batch, anew if the ledger has changed."""
         version = self._ledger.version()
         if version != self._seen[0]:

@@ -19,7 +19,7 @@ from airflow_provider_sfevents.spark.schema.event_columns import (
 )
 from airflow_provider_sfevents.spark.schema.field_types import quoted
 from airflow_provider_sfevents.spark.tables import statements
-from airflow_provider_sfevents.spark.tables.projection import selected
+from airflow_provider_sfevents.spark.tables.projection import parquet_files, selected
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Manifest, Part, Receipt
 
@@ -144,7 +144,7 @@ class StagedBatch:
         paths = [
             f"{self.folder}/{part.path}" for part in parts if wanted.intersection(part.schemas)
         ]
-        return spark.read.schema(STAGED_SQL).parquet(*paths)
+        return parquet_files(spark, STAGED_SQL, paths)
 
     def _task(
         self,

@@ -165,7 +165,7 @@ class AttemptWriter:
         """
         began = time.monotonic()
         steps.reached(steps.LANDING_WRITE, table)
-        self.schemas[table] = rows.drop(envelope.SPLIT).schema
+        self.schemas[table] = _without(rows.schema, envelope.SPLIT)
         if not in_order:
             rows = rows.sortWithinPartitions(envelope.EVENT_DATE, envelope.SPLIT, envelope.ORDINAL)
         writer = rows.write.mode("append").partitionBy(envelope.EVENT_DATE, envelope.SPLIT)
@@ -214,6 +214,10 @@ class AttemptWriter:
         for path, rows in self.written.items():
             decoded[file_moves.split_of(path)] += rows
         return [split.index for split in splits if decoded[split.index] != split.events]
+
+
+def _without(schema: StructType, column: str) -> StructType:
+    return type(schema)([field for field in schema.fields if field.name != column])
 
 
 def _instant(microseconds: int) -> datetime:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from functools import reduce
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -48,7 +47,7 @@ class HadoopFiles:
 
     def __init__(self, spark: SparkSession) -> None:
         # The only door from Python to Hadoop's file systems.
-        self._jvm: Any = spark._jvm  # noqa: SLF001 - as above
+        self._client: Any = spark._jvm._gateway_client  # noqa: SLF001 - as above
         self._gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 - as above
         self._conf: Any = spark._jsparkSession.sessionState().newHadoopConf()  # noqa: SLF001 - as above
         self._known: dict[str, Any] = {}
@@ -153,7 +152,7 @@ class HadoopFiles:
         """Rename a file over what is there: in one step on disks and HDFS, by copying elsewhere."""
         with _named(target):
             start, end = self._at(source)[0], self._at(target)[0]
-            rename = self._java(f"{_FS}.Options.Rename")
+            rename = self._java(f"{_FS}.Options$Rename")
             options = self._gateway.new_array(rename, 1)
             options[0] = rename.OVERWRITE
             context = self._java(f"{_FS}.FileContext.getFileContext")
@@ -249,15 +248,22 @@ class HadoopFiles:
         return self._stores[store][1]
 
     def _java(self, name: str) -> Any:
-        """Look up a full name in Java, once: py4j asks Java for each part, which takes seconds."""
+        """Look up a class, or its method, by its full name, once.
+
+        By its parts it takes a call to Java for each of them, and seconds in all.
+        """
         if name not in self._known:
-            self._known[name] = reduce(getattr, name.split("."), self._jvm)
+            from py4j.java_gateway import JavaClass
+
+            owner, _, last = name.rpartition(".")
+            if last[0].isupper():
+                self._known[name] = JavaClass(name, self._client)
+            else:
+                self._known[name] = getattr(JavaClass(owner, self._client), last)
         return self._known[name]
 
     def _is(self, thing: Any, kind: str) -> bool:
-        from py4j.java_gateway import is_instance_of
-
-        return bool(is_instance_of(self._gateway, thing, kind))
+        return bool(self._java("py4j.reflection.TypeUtil.isInstanceOf")(kind, thing))
 
 
 def _raw(content: str | bytes) -> bytearray:

@@ -105,6 +105,7 @@ class DeltaByPath:
     """Delta tables as folders below a root."""
 
     using = "delta"
+    tells_rows = True
 
     def __init__(self, files: Files, root: str, options: TableOptions) -> None:
         self._files = files
@@ -114,7 +115,7 @@ class DeltaByPath:
             **event_properties(naming.DELTA),
             **options.properties,
         }
-        self.tells_rows = naming.renames_in_one_step(root)
+        self.keeps_commits = naming.renames_in_one_step(root)
 
     def label(self, table: str) -> str:
         return f"{self._root}/{table}"

@@ -32,6 +32,9 @@ PROPERTIES: Mapping[str, str] = {
     # stays.
     "write.metadata.delete-after-commit.enabled": "true",
 }
+_COMMITTING = {"rest", "hive", "glue", "jdbc", "nessie"}
+"""Types of catalogs whose commits do not depend on the tables' store."""
+
 PARTITIONS = {
     naming.EVENT_DATE: "event_date",
     naming.EVENT_MONTH: "months(event_date)",
@@ -64,6 +67,11 @@ def require_catalog(spark: SparkSession, catalog: str) -> None:
             f"'{CATALOGS}{catalog}.type': 'rest', 'hive', 'glue' or 'hadoop', ...}}, or give "
             f"the tables' root URL instead of a name."
         )
+
+
+def commits_itself(spark: SparkSession, catalog: str) -> bool:
+    """Tell whether a catalog makes commits itself, instead of by a rename in the tables' store."""
+    return str(spark.conf.get(f"{CATALOGS}{catalog}.type", "")).lower() in _COMMITTING
 
 
 def check_isolation(properties: Mapping[str, str], label: str) -> None:

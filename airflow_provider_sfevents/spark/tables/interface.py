@@ -55,13 +55,15 @@ class Dialect(Protocol):
     :param using: the format's name in SQL.
     :param layout: clause of `CREATE TABLE` for partitions and clusters; empty for none.
     :param properties: of the tables that are made.
-    :param tells_rows: a MERGE reports the number of rows that it has written, and no commit gets
-        lost, so the rows need not be counted afterwards.
+    :param keeps_commits: no commit gets lost, so the rows of a batch that lands for the first time
+        need not be counted afterwards.
+    :param tells_rows: a MERGE reports the number of rows that it has written.
     """
 
     using: str
     layout: str
     properties: Mapping[str, str]
+    keeps_commits: bool
     tells_rows: bool
 
     def label(self, table: str) -> str: ...

@@ -10,6 +10,7 @@ if a date becomes an instant. Two schemas are therefore equal only if their text
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.spark.schema.field_types import quoted
 from airflow_provider_sfevents.spark.tables.file_moves import QUARANTINE
+from airflow_provider_sfevents.spark.tables.statements import text
 from airflow_provider_sfevents.staging.manifest import LossWindow
 
 if TYPE_CHECKING:
@@ -284,6 +286,19 @@ def ddl(kind: Any = COLUMNS, *, top: bool = True) -> str:
         members = ", ".join(f"{quoted(name)}: {ddl(one, top=False)}" for name, one in kind.items())
         return f"struct<{members}>"
     return f"array<{ddl(kind[0], top=False)}>" if isinstance(kind, list) else str(kind)
+
+
+def rows_sql(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Make the SQL of rows, given by their values; columns without one are null."""
+    values = json.dumps(list(rows), default=_iso)
+    return (
+        f"SELECT inline(from_json({text(values)}, {text(ddl([COLUMNS], top=False))}, "
+        "map('mode', 'FAILFAST')))"
+    )
+
+
+def _iso(value: date) -> str:
+    return value.isoformat()
 
 
 def arrow_schema() -> pa.Schema:

@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.tables.table_options import TableOptions
 
 
-_NO_SNAPSHOT = "none"
-"""Iceberg's word for a table that never had a row."""
+_SNAPSHOT, _NO_SNAPSHOT = "current-snapshot-id", "none"
+"""Property that every Iceberg table has, and its value where the table never had a row."""
 
 
 class Named:
     """Tables in a namespace.
 
     :param root: what receipts and messages call the namespace by; default: its name.
+    :param keeps_commits: as of `interface.Dialect`; a store that renames by copying can lose a
+        commit unless the catalog makes it.
     """
 
-    tells_rows = (
-        False  # of a catalog's tables it is not known whether their store can lose a commit
-    )
+    tells_rows = False
 
     def __init__(
         self,
@@ -44,7 +44,11 @@ class Named:
         using: str,
         options: TableOptions,
         root: str = "",
+        *,
+        keeps_commits: bool = False,
     ) -> None:
+        self.keeps_commits = keeps_commits
+        self._seen: dict[str, dict[str, str]] = {}
         self._spark = spark
         self._name = ".".join(map(quoted, (namespace.catalog, *namespace.path)))
         self._plain = ".".join((namespace.catalog, *namespace.path))
@@ -106,7 +110,7 @@ class Named:
 
     def version(self, table: str) -> str:
         if self._is_iceberg():
-            snapshot = self._properties(table).get("current-snapshot-id", "")
+            snapshot = self._properties(table).get(_SNAPSHOT, "")
             return "" if snapshot == _NO_SNAPSHOT else snapshot
         return delta.version(self._spark, self.identifier(table))
 
@@ -118,17 +122,20 @@ class Named:
                 "table_format."
             )
         if self._is_iceberg():
-            iceberg.check_isolation(self._properties(table), self.label(table))
+            iceberg.check_isolation(self._seen[table], self.label(table))
 
     def _is_iceberg(self) -> bool:
         return self.using == naming.ICEBERG
 
     def _is_ours(self, table: str) -> bool:
         """Tell whether a table is of this format, since a catalog may hold several formats."""
+        if self._is_iceberg():
+            return _SNAPSHOT in (self._seen.get(table) or self._properties(table))
         rows = self._spark.sql(f"DESCRIBE TABLE EXTENDED {self.identifier(table)}").collect()
         said = {str(row[0]): str(row[1]) for row in rows}
         return said.get("Provider", "").lower() == self.using
 
     def _properties(self, table: str) -> dict[str, str]:
         rows = self._spark.sql(f"SHOW TBLPROPERTIES {self.identifier(table)}").collect()
-        return {str(row[0]): str(row[1]) for row in rows}
+        self._seen[table] = {str(row[0]): str(row[1]) for row in rows}
+        return self._seen[table]

@@ -131,12 +131,15 @@ def open_format(
     if isinstance(place, naming.Folder):
         namespace, settings = iceberg.namespace_of(place.root)
         root = place.root
+        keeps_commits = naming.renames_in_one_step(root)
     else:
         namespace, root = place, ""
         settings = {f"{CATALOGS}{place.catalog}.cache-enabled": "false"}
+        keeps_commits = iceberg.commits_itself(spark, place.catalog)
     session = made(spark, settings)
     iceberg.require_catalog(session, namespace.catalog)
-    return session, Named(session, namespace, naming.ICEBERG, options, root)
+    dialect = Named(session, namespace, naming.ICEBERG, options, root, keeps_commits=keeps_commits)
+    return session, dialect
 
 
 def _side_folder(place: Place, dialect: DeltaByPath | Named) -> str:

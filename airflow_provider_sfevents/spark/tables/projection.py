@@ -1,7 +1,7 @@
 """Columns as SQL, cast to the wanted type or null if the table has no such column.
 
-An expression in SQL costs a few calls to Java for any number of columns; a column that is built
-from Python objects costs several calls by itself.
+A statement in SQL costs a few calls to Java for any number of columns; a column that is built from
+Python objects costs several calls by itself.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from airflow_provider_sfevents.spark.schema.field_types import quoted
 from airflow_provider_sfevents.spark.tables.statements import ddl, text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructField, StructType
 
 
@@ -28,6 +28,12 @@ def parsed(columns: str) -> StructType:
     return StructType.fromDDL(columns)
 
 
+def parquet_files(spark: SparkSession, columns: StructType | str, urls: Sequence[str]) -> DataFrame:
+    """Read Parquet files, or folders of them, with the columns that they are known to have."""
+    reader = spark.read.format("parquet").schema(columns)
+    return reader.load(urls[0] if len(urls) == 1 else list(urls))
+
+
 def view_of(rows: DataFrame) -> str:
     """Register rows as a temporary view with a unique name for SQL statements."""
     name = f"sfevents_{uuid4().hex}"
@@ -36,8 +42,8 @@ def view_of(rows: DataFrame) -> str:
 
 
 def selected(rows: DataFrame, columns: Iterable[str]) -> DataFrame:
-    """Select SQL expressions from rows: one struct of them, which Spark's optimizer takes apart."""
-    return rows.selectExpr(f"struct({', '.join(columns)}) AS selected").select("selected.*")
+    """Select SQL expressions from rows."""
+    return rows.sparkSession.sql(f"SELECT {', '.join(columns)} FROM {view_of(rows)}")  # noqa: S608 - quoted names
 
 
 def taken(there: StructField | None, wanted: StructField) -> str:

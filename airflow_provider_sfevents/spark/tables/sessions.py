@@ -31,6 +31,9 @@ SETTLED: Mapping[str, str] = {
     "spark.sql.caseSensitive": "false",
     "spark.sql.ansi.enabled": "true",
     "spark.sql.storeAssignmentPolicy": "ANSI",
+    # Texts in a statement are values, whatever is in them.
+    "spark.sql.variable.substitute": "false",
+    "spark.sql.parser.escapedStringLiterals": "false",
     # Other readers fail at the default, INT96, or change values, before 1677 and after 2262.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     **{f"spark.sql.parquet.{mode}": "CORRECTED" for mode in _REBASED},
@@ -95,11 +98,10 @@ def settings_of(session: SparkSession) -> dict[str, str]:
     """Read all settings of a session in few calls; PySpark needs two to Java for each of them."""
     if is_remote(session):
         return dict(session.conf.getAll)
-    java: Any = session._jvm  # noqa: SLF001 - the only way to Java
     # A copy: entries of Scala's own map do not tell what they hold.
-    found = java.java.util.HashMap(session.conf._jconf.getAllAsJava()).entrySet()  # noqa: SLF001
-    join = java.org.apache.commons.lang3.StringUtils.join
-    entries = str(join(found, _SEPARATOR)).split(_SEPARATOR)
+    copied = _java(session, "java.util.HashMap")(session.conf._jconf.getAllAsJava())  # noqa: SLF001
+    join = _java(session, "org.apache.commons.lang3.StringUtils").join
+    entries = str(join(copied.entrySet(), _SEPARATOR)).split(_SEPARATOR)
     return {key: value for key, _, value in (entry.partition("=") for entry in entries)}
 
 
@@ -115,9 +117,30 @@ def settle(session: SparkSession, settings: Mapping[str, str]) -> None:
             warnings.simplefilter("ignore")
             conf._set_all(dict(settings), silent=True)  # noqa: SLF001 - one call for all of them
     else:
-        for key, value in settings.items():
-            session.conf.set(key, value)
+        _set_all(session, settings)
     check_settled(settings, settings_of(session))
+
+
+def _set_all(session: SparkSession, settings: Mapping[str, str]) -> None:
+    """Set values in few calls, whatever their number; those that are fixed keep theirs."""
+    lines = (f"{_escaped(key)}={_escaped(value)}" for key, value in settings.items())
+    values = _java(session, "java.util.Properties")()
+    values.load(_java(session, "java.io.StringReader")("\n".join(lines)))
+    copied = _java(session, "java.util.HashMap")(values)
+    module = getattr(_java(session, "org.apache.spark.sql.classic.SparkSession$"), "MODULE$")
+    module.applyModifiableSettings(session._jsparkSession, copied)  # noqa: SLF001
+
+
+def _escaped(text: str) -> str:
+    """Spell a key or a value for Java's properties, in which everything else means itself."""
+    return "".join(one if one.isascii() and one.isalnum() else f"\\u{ord(one):04x}" for one in text)
+
+
+def _java(session: SparkSession, name: str) -> Any:
+    """A class of Java by its full name; looked up part by part it costs a call for each part."""
+    from py4j.java_gateway import JavaClass
+
+    return JavaClass(name, session._jvm._gateway_client)  # noqa: SLF001 - the only way to Java
 
 
 def check_settled(settings: Mapping[str, str], found: Mapping[str, str]) -> None:

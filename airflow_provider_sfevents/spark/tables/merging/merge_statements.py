@@ -29,7 +29,7 @@ def merge(
     """Replace the rows of a batch by those of the source.
 
     :param target: quoted.
-    :param source: name of a view with the columns and `envelope.GONE`.
+    :param source: a view, or a query in parentheses, with the columns and `envelope.GONE`.
     :param dates: ISO-8601, those of the source's rows and those of the rows that are there.
     """
     ours = of_batch(batch_id, dates, "t.")

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.tables.interface import Dialect
     from airflow_provider_sfevents.spark.tables.ledger import LedgerRow, LedgerView
 
-_SOURCE = "sfevents_ledger"
 _PROPERTIES = {naming.ICEBERG: iceberg.PROPERTIES}
 _REFUSAL = "sfevents: the ledger has the batch in another form"
 _CHECK, _CLAIM = -1, 0
@@ -149,24 +148,21 @@ class MergedLedger:
 
         :returns: numbers of rows, where the format tells.
         """
-        import pyarrow as pa
-
-        rows = pa.Table.from_pylist(source, ledger.arrow_schema())
-        self._spark.createDataFrame(rows, parsed(ledger.ddl())).createOrReplaceTempView(_SOURCE)
         batch_id = min(one["batch_id"] for one in source)
         ids = f"{text(batch_id)}, {text(ledger.claim_id(batch_id))}"
         same = "AND t.`batch_id` = s.`batch_id` " if len(source) > 1 else ""
         said = (
-            f"MERGE INTO {self._name()} t USING {_SOURCE} s ON t.`batch_id` IN ({ids}) "
+            f"MERGE INTO {self._name()} t USING ({ledger.rows_sql(source)}) s "
+            f"ON t.`batch_id` IN ({ids}) "
             f"{same}{clauses}"
         )
         try:
-            told = self._spark.sql(said).first()
+            told = self._spark.sql(said).collect()
         except Exception as error:
             if _REFUSAL not in java_text(error):
                 raise
             raise OtherFormError(batch_id) from error
-        return told.asDict() if told else {}
+        return told[0].asDict() if told else {}
 
     def _exists(self) -> bool:
         self._is_there = self._is_there or self._dialect.exists(ledger.TABLE)

@@ -9,10 +9,11 @@ in which the newer form has none. Such rows are searched for after the last comm
 landings.
 
 Several tables are several commits. The ledger's row comes after all of them (`merged_ledger`), and
-only when each table holds as many rows of the batch as it should. Where no commit gets lost (Delta
-by path, on a store that renames in one step), and the batch lands for the first time, the MERGE
-only inserts and tells the number of rows. Otherwise they are counted in the table, since a commit
-may get lost on a store without atomic renames, and other signs of it do not last.
+only when each table holds as many rows of the batch as it should. Where no commit gets lost (a
+store that renames in one step, a catalog that makes the commit), and the batch lands for the first
+time, its commits are enough; Delta's MERGE then only inserts, and reports the number of rows.
+Otherwise they are counted in the table, since a commit may get lost on a store without atomic
+renames, and other signs of it do not last.
 """
 
 from __future__ import annotations
@@ -26,13 +27,18 @@ from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import ConfigurationError, NotLandedError, StagingError
 from airflow_provider_sfevents.spark.schema import envelope
-from airflow_provider_sfevents.spark.schema.field_types import quoted
 from airflow_provider_sfevents.spark.side_by_side import side_by_side
 from airflow_provider_sfevents.spark.tables import file_moves, statements
 from airflow_provider_sfevents.spark.tables.merging import merge_statements
 from airflow_provider_sfevents.spark.tables.merging.conflicts import T, retry_conflicts
 from airflow_provider_sfevents.spark.tables.merging.merged_ledger import MergedLedger
-from airflow_provider_sfevents.spark.tables.projection import parsed, selected, taken, view_of
+from airflow_provider_sfevents.spark.tables.projection import (
+    parquet_files,
+    parsed,
+    selected,
+    taken,
+    view_of,
+)
 from airflow_provider_sfevents.spark.tables.sessions import few_rows_merge
 
 if TYPE_CHECKING:
@@ -62,6 +68,7 @@ class MergedTables:
         self._files = files
         self._dialect = dialect
         self.root = root
+        self._seen: dict[str, tuple[str, StructType]] = {}
         self.label = dialect.label
         self.ledger = MergedLedger(spark, dialect)
 
@@ -73,9 +80,13 @@ class MergedTables:
 
         Empty for a table that no landing made, since such a table is refused before it gets a row.
         """
-        if not self._dialect.exists(table) or not self._is_ours(table):
+        if not self._dialect.exists(table):
             return {}
-        return {table: frozenset({self._dialect.version(table)})}
+        version = self._dialect.version(table)
+        if table not in self._seen or self._seen[table][0] != version:
+            self._seen[table] = version, self._rows(table).schema
+        ours = set(_NEEDED).issubset(self._seen[table][1].names)
+        return {table: frozenset({version})} if ours else {}
 
     def known(
         self,
@@ -84,8 +95,10 @@ class MergedTables:
         dates: Iterable[str],
         columns: str,
     ) -> DataFrame:
-        rows = self._rows(table).where(merge_statements.on_dates(set(dates)))
-        return self._taken(rows, columns)
+        found = _as_wanted(self._seen[table][1], columns)
+        target = self._dialect.identifier(table)
+        on_dates = merge_statements.on_dates(set(dates))
+        return self.spark.sql(f"SELECT {', '.join(found)} FROM {target} WHERE {on_dates}")  # noqa: S608 - all is quoted
 
     def of_batch(
         self, table: str, batch_id: str, dates: Collection[str], columns: str
@@ -99,12 +112,8 @@ class MergedTables:
         if not version:
             return self.spark.createDataFrame([], columns)
         rows = self.spark.sql(statements.pinned(self._dialect.identifier(table), version))
-        return self._taken(rows.where(merge_statements.of_batch(batch_id, dates)), columns)
-
-    def _taken(self, rows: DataFrame, columns: str) -> DataFrame:
-        there = {field.name.casefold(): field for field in rows.schema.fields}
-        wanted = parsed(columns).fields
-        return selected(rows, (taken(there.get(one.name.casefold()), one) for one in wanted))
+        own = rows.where(merge_statements.of_batch(batch_id, dates))
+        return selected(own, _as_wanted(rows.schema, columns))
 
     def files(self, written: Iterable[str], batch_id: str) -> tuple[str, ...]:  # noqa: ARG002
         return ()
@@ -136,9 +145,12 @@ class MergedTables:
         """Write the ledger's row and read it back: without atomic renames a commit may be lost."""
         attempt.fence()
         landed = attempt.landed
-        if attempt.is_new and self._dialect.tells_rows and self.ledger.add(landed):
+        is_kept = attempt.is_new and self._dialect.keeps_commits
+        if is_kept and self._dialect.tells_rows and self.ledger.add(landed):
             return
         self.ledger.write(landed)
+        if is_kept:
+            return
         row = self.ledger.view(landed.batch_id).row
         if row is None or row.staged_at != landed.staged_at:
             raise StagingError(
@@ -213,22 +225,23 @@ class MergedTables:
         return set(_NEEDED).issubset(self._rows(table).columns)
 
     def _bring_in(self, table: str, dates: Collection[str], attempt: Attempt) -> bool:
-        """Commit a table's rows; True if the format reports that all of them were written."""
-        tells = attempt.is_new and self._dialect.tells_rows
+        """Commit a table's rows; False if they have to be counted there."""
+        is_kept = attempt.is_new and self._dialect.keeps_commits
+        tells = is_kept and self._dialect.tells_rows
         if tells and self._again(partial(self._add, table, dates, attempt)):
             return True
         self._again(partial(self._merge, table, dates, attempt))
-        return False
+        return is_kept and not tells
 
     def _add(self, table: str, dates: Collection[str], attempt: Attempt) -> bool:
         """Add the rows of a batch that lands for the first time.
 
         Return False if the table unexpectedly had rows of it.
         """
-        rows = self._source(table, attempt)
+        rows, columns = self._source(table, attempt)
         batch_id = attempt.landed.batch_id
         target = self._dialect.identifier(table)
-        said = merge_statements.insert(target, view_of(rows), rows.columns, batch_id, dates)
+        said = merge_statements.insert(target, view_of(rows), columns, batch_id, dates)
         inserted = self._commit(table, said, attempt)["num_inserted_rows"]
         return bool(inserted == _rows_of(table, attempt))
 
@@ -236,34 +249,32 @@ class MergedTables:
         from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 
         target, batch_id = self._dialect.identifier(table), attempt.landed.batch_id
-        rows = self._source(table, attempt)
-        source = rows.withColumn(envelope.GONE, F.lit(False))
+        rows, columns = self._source(table, attempt)
+        source = f"(SELECT *, false AS {envelope.GONE} FROM {view_of(rows)})"  # noqa: S608 - a made name
         before = self._dates_of(table, attempt)
         if before and (gone := self._gone(table, rows, batch_id, before)):
             lost = self.spark.createDataFrame(
                 [(ordinal, True) for ordinal in gone],
                 f"{envelope.ORDINAL} bigint, {envelope.GONE} boolean",
             )
-            source = source.unionByName(lost, allowMissingColumns=True)
-        said = merge_statements.merge(
-            target, view_of(source), rows.columns, batch_id, {*dates, *before}
-        )
+            kept = rows.withColumn(envelope.GONE, F.lit(False))
+            source = view_of(kept.unionByName(lost, allowMissingColumns=True))
+        said = merge_statements.merge(target, source, columns, batch_id, {*dates, *before})
         self._commit(table, said, attempt)
 
-    def _source(self, table: str, attempt: Attempt) -> DataFrame:
-        """Return the rows to land, with the table's columns, null if the batch has no values."""
+    def _source(self, table: str, attempt: Attempt) -> tuple[DataFrame, list[str]]:
+        """Return the rows to land, and the table's columns, null if the batch has no values."""
         steps.reached(steps.LANDING_MOVE, table)
         schema = self._rows(table).schema
-        rows = self.spark.read.schema(schema).parquet(f"{attempt.folder}/{table}")
-        return selected(rows, map(quoted, schema.names))
+        return parquet_files(self.spark, schema, [f"{attempt.folder}/{table}"]), schema.names
 
     def _commit(self, table: str, statement: str, attempt: Attempt) -> Mapping[str, int]:
         """Run a MERGE, and return the number of rows written if the format reports it."""
         began = time.monotonic()
         attempt.fence()
-        told = self.spark.sql(statement).first()
+        told = self.spark.sql(statement).collect()
         logger.info("%s: committed in %.1f s.", self.label(table), time.monotonic() - began)
-        return told.asDict() if told else {}
+        return told[0].asDict() if told else {}
 
     def _dates_of(self, table: str, attempt: Attempt) -> set[str]:
         """Dates on which the table has rows of a batch.
@@ -337,6 +348,12 @@ class MergedTables:
             if found != rows:
                 return f"{self.label(table)} holds {counted(found, 'row')} of it instead of {rows}"
         return ""
+
+
+def _as_wanted(schema: StructType, columns: str) -> Iterable[str]:
+    """SQL of wanted columns, null where a table with this schema lacks them."""
+    there = {field.name.casefold(): field for field in schema.fields}
+    return (taken(there.get(one.name.casefold()), one) for one in parsed(columns).fields)
 
 
 def _rows_of(table: str, attempt: Attempt) -> int:
