@@ -52,7 +52,7 @@ class ManagedConsumer(Consumer):
     allow_latest_recovery: bool = False
     timeouts: Timeouts = PATIENT
     later: float = 0.0  # seconds that its clock is ahead
-    bounds: Bounds = field(default_factory=lambda: Bounds(idle_seconds=0.4, max_seconds=20))
+    bounds: Bounds = field(default_factory=lambda: Bounds(idle_seconds=0.4, max_seconds=120))
 
     @property
     def topic_folder(self) -> TopicFolder:

@@ -64,10 +64,10 @@ def test_position_is_kept_before_anything_is_asked_for(bus: Emulator, consumer: 
 @pytest.mark.parametrize(
     ("bounds", "ended_by", "most"),
     [
-        (Bounds(max_events=10, idle_seconds=20), "max_events", 10),
-        (Bounds(max_bytes=200, idle_seconds=20), "max_bytes", 299),
-        (Bounds(max_seconds=0.5, idle_seconds=20), "max_seconds", 300),
-        (Bounds(until=datetime(2026, 1, 1, tzinfo=UTC), idle_seconds=20), "until", 299),
+        (Bounds(max_events=10, idle_seconds=120), "max_events", 10),
+        (Bounds(max_bytes=200, idle_seconds=120), "max_bytes", 299),
+        (Bounds(max_seconds=0.5, idle_seconds=120), "max_seconds", 300),
+        (Bounds(until=datetime(2026, 1, 1, tzinfo=UTC), idle_seconds=120), "until", 299),
         (Bounds(idle_seconds=0.5), "idle_seconds", 300),
     ],
 )

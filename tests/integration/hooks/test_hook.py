@@ -76,7 +76,7 @@ def test_fetch_keeps_what_came_before_an_error(hook: SfEventsHook, bus: Emulator
     start = bus.publish(ORDERS, [{"Amount__c": 0.0}])[0].hex()
     published = bus.publish(ORDERS, [{"Amount__c": float(n)} for n in range(5)])
     bus.fail_next("Subscribe", error_code="subscription.limit.exceeded", after=3)
-    fetched = hook.fetch(ORDERS, start, Bounds(max_events=5, max_seconds=20, idle_seconds=20))
+    fetched = hook.fetch(ORDERS, start, Bounds(max_events=5, max_seconds=120, idle_seconds=120))
     assert [event.replay_id for event in fetched.events] == [one.hex() for one in published[:3]]
     assert (fetched.result.ended_by, type(fetched.result.error)) == ("error", QuotaExceededError)
 

@@ -55,7 +55,7 @@ def test_too_few_deliveries_are_left(
     org: Emulator, task: Task, kind: type[Any], arguments: dict[str, Any]
 ) -> None:
     """With too few deliveries left the task fails for good, and nothing is delivered."""
-    SfEventsHook().fetch(ORDERS, "earliest", Bounds(max_events=1, max_seconds=20))
+    SfEventsHook().fetch(ORDERS, "earliest", Bounds(max_events=1, max_seconds=120))
     with pytest.raises(AirflowFailException, match=r"has 9 of 10 deliveries left.*allowance=10"):
         task.execute(kind, min_allowance=MOST, **arguments)
     assert org.deliveries() == 1

@@ -56,7 +56,7 @@ class Here:
 
     def on_the_bus(self) -> list[tuple[str, dict[str, Any]]]:
         """Id and fields of all published events, in order."""
-        bounds = Bounds(max_seconds=20, idle_seconds=0.2)
+        bounds = Bounds(max_seconds=120, idle_seconds=0.2)
         events = SfEventsHook().fetch(self.topic, "earliest", bounds).events
         return [(event.id, event.decode()) for event in events]
 
@@ -103,7 +103,7 @@ def test_replay_ids_in_the_result(here: Here) -> None:
     done = here.publish(records=parcels(3))
     hook = SfEventsHook()
     after = hook.fetch(
-        here.topic, done["first_replay_id"], Bounds(max_seconds=20, idle_seconds=0.2)
+        here.topic, done["first_replay_id"], Bounds(max_seconds=120, idle_seconds=0.2)
     )
     assert [event.decode()["Number__c"] for event in after.events] == ["P-2", "P-3"]
     assert after.events[-1].replay_id == done["last_replay_id"]

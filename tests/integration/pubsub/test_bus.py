@@ -45,7 +45,7 @@ async def test_latest_takes_only_what_comes() -> None:
     async with running() as (bus, client):
         publish(bus, 5)
         task = asyncio.ensure_future(
-            client.fetch(TOPIC, LATEST, Bounds(max_events=3, max_seconds=20), Received())
+            client.fetch(TOPIC, LATEST, Bounds(max_events=3, max_seconds=120), Received())
         )
         await asyncio.to_thread(bus.wait_open_streams, 1)
         while not bus.subscriptions[0].requests:  # noqa: ASYNC110 - the other side is a thread
@@ -58,14 +58,14 @@ async def test_latest_takes_only_what_comes() -> None:
 async def test_a_keepalive_is_a_place_to_start_from() -> None:
     """On a quiet topic a keepalive's replay id is learned, and later events follow it."""
     async with running(keepalive_seconds=0.1) as (bus, client):
-        quiet = Bounds(max_seconds=20, idle_seconds=0.05, learn_seconds=10)
+        quiet = Bounds(max_seconds=120, idle_seconds=0.05, learn_seconds=10)
         result = await client.fetch(TOPIC, LATEST, quiet, Received())
         assert (result.ended_by, result.events) == ("idle_seconds", 0)
         published, received = publish(bus, 4), Received()
         await client.fetch(
             TOPIC,
             ReplayPoint(result.latest_replay_id.hex()),
-            Bounds(max_events=4, max_seconds=20),
+            Bounds(max_events=4, max_seconds=120),
             received,
         )
         assert received.replay_ids == published
@@ -131,7 +131,7 @@ async def test_a_token_that_ends_its_stream_is_renewed() -> None:
         published = publish(bus, 3)
         received = Received()
         task = asyncio.ensure_future(
-            client.fetch(TOPIC, EARLIEST, Bounds(max_events=6, max_seconds=20), received)
+            client.fetch(TOPIC, EARLIEST, Bounds(max_events=6, max_seconds=120), received)
         )
         while len(received.replay_ids) < 3:  # noqa: ASYNC110 - the other side is a thread
             await asyncio.sleep(0.005)
@@ -181,7 +181,7 @@ async def test_until_by_the_events_own_time() -> None:
             publish(bus, 10)
             clock.advance(minutes=10)
         result = await client.fetch(
-            TOPIC, EARLIEST, Bounds(until=noon, max_seconds=20, idle_seconds=5), Received()
+            TOPIC, EARLIEST, Bounds(until=noon, max_seconds=120, idle_seconds=5), Received()
         )
         assert result.ended_by == "until"
         assert 61 <= result.events < 75
@@ -197,7 +197,7 @@ async def test_change_events_have_their_own_times() -> None:
         bus.define_entity("Contact", {"LastName": "Text"})
         bus.change("Account", "CREATE", "001000000000001AAA", {"Name": "A"})
         bus.change("Contact", "CREATE", "003000000000001AAA", {"LastName": "C"})
-        bounds = Bounds(until=noon, max_seconds=20, idle_seconds=5)
+        bounds = Bounds(until=noon, max_seconds=120, idle_seconds=5)
         result = await client.fetch("/data/ChangeEvents", EARLIEST, bounds, Received())
         assert (result.ended_by, result.last_event_at) == ("until", noon)
 

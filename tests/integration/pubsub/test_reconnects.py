@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.anyio
 TOPIC = "/event/Order__e"
-QUIET = Bounds(max_events=5, max_seconds=20, idle_seconds=20)
+QUIET = Bounds(max_events=5, max_seconds=120, idle_seconds=120)
 
 
 async def three(stream: SeenStream) -> AsyncIterator[Any]:
@@ -96,7 +96,7 @@ async def test_what_was_delivered_before_the_end_is_not_lost(
             await bus.none_open.wait()  # from here on every request meets a stream that has ended
 
     bus.scripts, received = [burst, last], Received()
-    bounds = Bounds(max_seconds=20, idle_seconds=0.2)
+    bounds = Bounds(max_seconds=120, idle_seconds=0.2)
     result = await client.fetch(TOPIC, EARLIEST, bounds, receive)
 
     assert (received, result.losses, result.deliveries) == (list(range(21)), 1, 21)
@@ -112,7 +112,7 @@ async def test_a_keepalive_is_a_place_to_go_on_from(bus: ScriptedBus, client: Pu
         yield message
 
     bus.scripts, received = [keepalive, three], Received()
-    bounds = Bounds(max_events=3, max_seconds=20, idle_seconds=20)
+    bounds = Bounds(max_events=3, max_seconds=120, idle_seconds=120)
 
     await client.fetch(TOPIC, LATEST, bounds, received)
 
@@ -165,7 +165,7 @@ async def test_time_that_runs_out_while_the_service_is_away_is_an_error(
         yield
 
     bus.scripts = [down]
-    bounds = Bounds(max_seconds=0.5, idle_seconds=20)
+    bounds = Bounds(max_seconds=0.5, idle_seconds=120)
     with pytest.raises(TransportError, match="it broke"):
         await client.fetch(TOPIC, EARLIEST, bounds, Received())
 

@@ -46,7 +46,7 @@ class World:
 
     def __post_init__(self) -> None:
         # All in one batch, which ends as soon as it is full: no waiting for silence.
-        bounds = Bounds(max_events=len(self.published), idle_seconds=20)
+        bounds = Bounds(max_events=len(self.published), idle_seconds=120)
         self.consumer = Consumer(bus=self.bus, root=self.root, bounds=bounds)
         self._before = self.bus.deliveries(TOPIC)
 

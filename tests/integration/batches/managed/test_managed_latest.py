@@ -99,7 +99,7 @@ def test_killed_in_a_first_run(
     if nth == 1 and step in BEFORE_A_PLACE:
         refuse_commit(bus)
     between = publish(bus, 4, 2)
-    consumer.bounds = Bounds(idle_seconds=0.5, max_seconds=20)
+    consumer.bounds = Bounds(idle_seconds=0.5, max_seconds=120)
     later, staged = while_listening(bus, lambda: asyncio.to_thread(consumer.run_once), count=2)
     assert isinstance(staged, Staged)
     found = staged_ids(consumer, staged) + all_that_is_left(consumer)
@@ -129,7 +129,7 @@ def test_no_commit_is_taken(bus: Emulator, consumer: ManagedConsumer) -> None:
     assert consumer.committed == ""
     refuse_commit(bus)
     between = publish(bus, 4, 2)
-    consumer.bounds = Bounds(idle_seconds=1.0, max_seconds=20)
+    consumer.bounds = Bounds(idle_seconds=1.0, max_seconds=120)
     later: list[str] = []
 
     async def run() -> Staged | Empty:
@@ -151,7 +151,7 @@ def test_a_stream_lost_by_its_first_commit_is_not_replaced(
     bus: Emulator, consumer: ManagedConsumer
 ) -> None:
     """A stream lost by its first commit ends the batch, and the next one follows the position."""
-    consumer.bounds = Bounds(idle_seconds=0.5, max_seconds=20)
+    consumer.bounds = Bounds(idle_seconds=0.5, max_seconds=120)
     between: list[str] = []
 
     def lose() -> None:

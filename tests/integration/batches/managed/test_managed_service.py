@@ -178,7 +178,7 @@ def test_a_stream_without_commits_is_opened_anew(tmp_path: Path) -> None:
     with managed_bus(commit_deadline_seconds=0.4, keepalive_seconds=30) as bus:
         consumer = ManagedConsumer(bus=bus, root=tmp_path / "staging")
         define(bus)
-        consumer.bounds = Bounds(idle_seconds=1.5, max_seconds=20)
+        consumer.bounds = Bounds(idle_seconds=1.5, max_seconds=120)
 
         async def run() -> Staged:
             task = asyncio.create_task(consumer.stage_until(asyncio.Event()))
