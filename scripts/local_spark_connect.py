@@ -122,32 +122,26 @@ class LocalSparkConnect:
         :raises CannotRunError: the server ended, or time is up.
         """
         until = time.monotonic() + READY_SECONDS
-        while not (self._takes_connections() and self._answers()):
+        while refusal := self._refusal():
             if self.process.poll() is not None:
                 why = "; ".join(what_went_wrong(self.log))
                 raise CannotRunError(f"the Spark Connect server ended: {why}. See {self.log}")
             if time.monotonic() > until:
                 raise CannotRunError(
-                    f"the Spark Connect server was not ready after {READY_SECONDS} s; "
-                    f"see {self.log}"
+                    f"the Spark Connect server was not ready after {READY_SECONDS} s: {refusal} "
+                    f"See {self.log}"
                 )
             time.sleep(0.2)
 
-    def _takes_connections(self) -> bool:
-        with (
-            contextlib.suppress(OSError),
-            socket.create_connection(("127.0.0.1", self.port), timeout=1),
-        ):
-            return True
-        return False
-
-    def _answers(self) -> bool:
+    def _refusal(self) -> str:
+        """Why the server does not answer a statement; empty if it does."""
         from pyspark.errors import PySparkException
 
-        with (
-            contextlib.suppress(PySparkException, TransportError),
-            connect_session.open_session(self.url, seconds=CALL_SECONDS) as session,
-        ):
-            session.spark.sql("SELECT 1").collect()
-            return True
-        return False
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=1):
+                pass
+            with connect_session.open_session(self.url, seconds=CALL_SECONDS) as session:
+                session.spark.sql("SELECT 1").collect()
+        except (OSError, PySparkException, TransportError) as error:
+            return connect_session.first_line(error)
+        return ""

@@ -33,7 +33,6 @@ SETTLED: Mapping[str, str] = {
     "spark.sql.storeAssignmentPolicy": "ANSI",
     # Texts in a statement are values, whatever is in them.
     "spark.sql.variable.substitute": "false",
-    "spark.sql.parser.escapedStringLiterals": "false",
     # Other readers fail at the default, INT96, or change values, before 1677 and after 2262.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     **{f"spark.sql.parquet.{mode}": "CORRECTED" for mode in _REBASED},
@@ -43,6 +42,9 @@ SETTLED: Mapping[str, str] = {
     "spark.sql.files.ignoreMissingFiles": "false",
 }
 """Settings of every session that writes, so that no default of the cluster changes a result."""
+
+_DEPRECATED = {"spark.sql.parser.escapedStringLiterals": "false"}
+"""Defaults that a session needs too. Set where they differ, since Spark warns of each that is set."""
 
 
 READING: Mapping[str, str] = {
@@ -110,19 +112,24 @@ def settle(session: SparkSession, settings: Mapping[str, str]) -> None:
 
     :raises ConfigurationError: a setting has another value afterwards.
     """
+    _set_all(session, settings)
+    there = settings_of(session)
+    wanted = {key: value for key, value in _DEPRECATED.items() if key in there}
+    if not wanted.items() <= there.items():
+        _set_all(session, wanted)
+        there = settings_of(session)
+    check_settled({**settings, **wanted}, there)
+
+
+def _set_all(session: SparkSession, settings: Mapping[str, str]) -> None:
+    """Set values in few calls, whatever their number; those that are fixed keep theirs."""
     if is_remote(session):
         conf: Any = session.conf
         with warnings.catch_warnings():
             # A refused setting is a warning here; the error below names it.
             warnings.simplefilter("ignore")
             conf._set_all(dict(settings), silent=True)  # noqa: SLF001 - one call for all of them
-    else:
-        _set_all(session, settings)
-    check_settled(settings, settings_of(session))
-
-
-def _set_all(session: SparkSession, settings: Mapping[str, str]) -> None:
-    """Set values in few calls, whatever their number; those that are fixed keep theirs."""
+        return
     lines = (f"{_escaped(key)}={_escaped(value)}" for key, value in settings.items())
     values = _java(session, "java.util.Properties")()
     values.load(_java(session, "java.io.StringReader")("\n".join(lines)))

@@ -137,14 +137,20 @@ def test_a_triggerer_that_is_stopped(consumer: Consumer, bus: Emulator) -> None:
 def test_time_is_up(consumer: Consumer, bus: Emulator) -> None:
     """A trigger ends at the sensor's end of time, with its events staged."""
 
+    def kept_files() -> int:
+        return len(list(consumer.root.rglob("*.parquet")))
+
     async def scenario() -> None:
         publish(bus, 1, 1)
-        said = await outcome(waits(consumer, 2, seconds=2))
-        assert said["status"] == "timeout"
-        await listening(bus, 0)
+        for seconds in (2, 8, 32, 128):  # on a busy machine the event may come after the first
+            said = await outcome(waits(consumer, 2, seconds=seconds))
+            assert said["status"] == "timeout"
+            await listening(bus, 0)
+            if kept_files():
+                break
 
     asyncio.run(scenario())
-    assert len(list(consumer.root.rglob("*.parquet"))) == 1
+    assert kept_files() == 1
 
 
 def test_a_service_that_is_away_for_a_while(
