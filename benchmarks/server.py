@@ -45,11 +45,13 @@ class Spread:
         self._span = span
         self._sizes = random.Random(7)  # noqa: S311 - the same sizes in each run
         self._credit = 0
+        self.requests = 0
         self._next_at = 0.0
         self._half_closed = False
         self._more = asyncio.Event()
 
     def ask(self, events: int) -> None:
+        self.requests += 1
         asyncio.get_running_loop().call_later(self._round_trip, self._add, events)
 
     def half_close(self) -> None:
@@ -85,9 +87,10 @@ class Spread:
 class Bus:
     """The three methods a fetch needs, bytes in and out."""
 
-    def __init__(self, round_trip: float, span: float) -> None:
+    def __init__(self, round_trip: float, span: float, *, small: bool) -> None:
         self._round_trip = round_trip
         self._span = span
+        self._small = small
         self._events = [_event(number) for number in range(EVENTS)]
         self._full = [
             b"".join(self._events[at : at + FULL]) + _rest(at + FULL, 0)
@@ -95,7 +98,7 @@ class Bus:
         ]
 
     async def subscribe(self, requests: AsyncIterator[bytes], _: Any) -> AsyncIterator[bytes]:
-        serve = self._spread if self._round_trip else self._at_once
+        serve = self._spread if self._round_trip or self._small else self._at_once
         async for response in serve(requests):
             yield response
 
@@ -116,7 +119,7 @@ class Bus:
         while size := await spread.size():
             chosen = [self._events[number % EVENTS] for number in range(at, at + size)]
             at += size
-            yield b"".join(chosen) + _rest(at, spread.credit)
+            yield b"".join(chosen) + _rest(at, spread.credit, spread.requests)
         await reading
 
     async def topic(self, _: bytes, __: Any) -> bytes:
@@ -146,14 +149,15 @@ def _event(number: int) -> bytes:
     return pb2.FetchResponse(events=[consumed]).SerializeToString()
 
 
-def _rest(position: int, pending: int) -> bytes:
+def _rest(position: int, pending: int, requests: int = 0) -> bytes:
+    """The end of a response, behind its events; its rpc id is the number of requests so far."""
     return pb2.FetchResponse(
-        latest_replay_id=_replay_id(position), rpc_id="bench", pending_num_requested=pending
+        latest_replay_id=_replay_id(position), rpc_id=str(requests), pending_num_requested=pending
     ).SerializeToString()
 
 
-async def _serve(round_trip: float, span: float) -> None:
-    bus = Bus(round_trip, span)
+async def _serve(round_trip: float, span: float, *, small: bool) -> None:
+    bus = Bus(round_trip, span, small=small)
     handlers: dict[str, Any] = {
         "Subscribe": grpc.stream_stream_rpc_method_handler(bus.subscribe),
         "GetTopic": grpc.unary_unary_rpc_method_handler(bus.topic),
@@ -170,12 +174,17 @@ async def _serve(round_trip: float, span: float) -> None:
 
 
 @contextmanager
-def running(*, round_trip: float = 0.0, span: float = 0.0) -> Iterator[Settings]:
+def running(
+    *, round_trip: float = 0.0, span: float = 0.0, small: bool = False
+) -> Iterator[Settings]:
     """Run a server in another process, and yield the settings of a client.
 
     Without a round trip, every 100 events come in one response, at once.
+
+    :param small: they come in responses of 1 to 16.
     """
     command = [sys.executable, __file__, "--round-trip", str(round_trip), "--span", str(span)]
+    command += ["--small"] if small else []
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as process:
@@ -195,5 +204,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--round-trip", type=float, default=0.0)
     parser.add_argument("--span", type=float, default=0.0)
+    parser.add_argument("--small", action="store_true")
     arguments = parser.parse_args()
-    asyncio.run(_serve(arguments.round_trip, arguments.span))
+    asyncio.run(_serve(arguments.round_trip, arguments.span, small=arguments.small))

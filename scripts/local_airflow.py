@@ -165,7 +165,7 @@ def _settings(place: Path) -> dict[str, str]:
         "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__TEST_CONNECTION": "Enabled",
-        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{place / 'airflow'}/airflow.db",
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{place / 'airflow'}/airflow.db?timeout=60",
         "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
         "SFEVENTS_LAKE": str(place / "lake"),
     }

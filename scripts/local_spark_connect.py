@@ -127,9 +127,10 @@ class LocalSparkConnect:
                 why = "; ".join(what_went_wrong(self.log))
                 raise CannotRunError(f"the Spark Connect server ended: {why}. See {self.log}")
             if time.monotonic() > until:
+                said = "; ".join(what_went_wrong(self.log))
                 raise CannotRunError(
                     f"the Spark Connect server was not ready after {READY_SECONDS} s: {refusal} "
-                    f"See {self.log}"
+                    f"Its log: {said}. See {self.log}"
                 )
             time.sleep(0.2)
 

@@ -70,9 +70,9 @@ def test_the_api_gone_before_the_position_is_read(here: Deployment, topic: Topic
 
 
 def test_the_api_gone_before_the_position_is_written(here: Deployment, topic: Topic) -> None:
-    """A try that cannot write the position fails after landing.
+    """A position that cannot be written is written by the same try or the next.
 
-    The next one moves the position and lands nothing again.
+    Nothing is delivered or landed again.
     """
     topic.publish(2)
     landed = len(topic.landings())
@@ -87,7 +87,6 @@ def test_the_api_gone_before_the_position_is_written(here: Deployment, topic: To
     run.wait("success")
     assert len(topic.landings()) == landed + len(STORES)
     for store in BY_API:
-        assert run.result(store)["reused"] is True
         assert topic.landed(f"by_{store}") == topic.published
     assert topic.deliveries() == len(STORES) * len(topic.published)
 

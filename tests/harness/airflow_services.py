@@ -268,7 +268,11 @@ class AirflowServices:
             if not self._token:
                 self._token = client.get("/auth/token").json()["access_token"]
             headers = {"Authorization": f"Bearer {self._token}"}
-            return client.request(method, path, json=body, headers=headers)
+            answer = client.request(method, path, json=body, headers=headers)
+            # SQLite refuses a transaction that has read what another writes; nothing was done.
+            while answer.is_server_error and "Database error" in answer.text:
+                answer = client.request(method, path, json=body, headers=headers)
+            return answer
 
     def _answers(self) -> dict[str, Any] | None:
         try:

@@ -12,7 +12,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_provider_sfevents.exceptions import SfEventsError, TransportError
-from airflow_provider_sfevents.pubsub import credit
+from airflow_provider_sfevents.pubsub.credit import Credit
 from airflow_provider_sfevents.pubsub.reconnect import Retry, next_step
 from airflow_provider_sfevents.pubsub.streaming.subscribe_call import (
     StreamEndedError,
@@ -81,7 +81,7 @@ class Subscription:
         self._timeouts = timeouts
         self._next_step = next_step
         self._stream: SubscriptionStream | None = None
-        self._outstanding = 0
+        self._credit = Credit()
         self._wanted = 0
         self._tries = 0
         self._renewed = False
@@ -101,7 +101,7 @@ class Subscription:
     @property
     def outstanding(self) -> int:
         """Events requested on the open stream and not delivered yet."""
-        return self._outstanding
+        return self._credit.outstanding
 
     @property
     def replay_point(self) -> ReplayPoint:
@@ -119,11 +119,11 @@ class Subscription:
         return now if self._stream is None else self._open_at
 
     async def ask_up_to(self, wanted: int) -> None:
-        """Raise the credit to so many events; it cannot be lowered, only used up."""
+        """Raise the credit to so many events, when it is time to; it cannot be lowered."""
         self._wanted = wanted
-        asking = credit.to_ask(self._outstanding, wanted)
+        asking = self._credit.to_ask(wanted)
         if self._stream is not None and asking:
-            self._outstanding += asking
+            self._credit = self._credit.asked(asking, self._clock.monotonic())
             await self._stream.ask(asking, self._start)
 
     async def next(
@@ -182,7 +182,7 @@ class Subscription:
     async def close(self) -> None:
         """Close the stream, if one is open."""
         stream, self._stream = self._stream, None
-        self._outstanding = 0
+        self._credit = Credit()
         if stream is not None:
             await stream.close()
 
@@ -231,11 +231,8 @@ class Subscription:
             if now >= dead_at:
                 raise self._dead()
             return None
-        self._outstanding = credit.after_delivery(
-            self._outstanding,
-            delivered=len(delivery),
-            reported=delivery.pending,
-            waited_seconds=now - listening_from,
+        self._credit = self._credit.delivered(
+            len(delivery), reported=delivery.pending, waited_seconds=now - listening_from, at=now
         )
         self._answered_at, self._rpc_id, self._has_answered = now, delivery.rpc_id, True
         if delivery.resume_after:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import fastavro
 import pytest
 
+from airflow_provider_sfevents.pubsub.credit import MAX_CREDIT, SPAN
 from tests.integration.pubsub.fetching import LONG, Received, a_few, endless, fetch, mark
 
 if TYPE_CHECKING:
@@ -44,12 +45,12 @@ async def test_max_events_is_met_exactly(
 async def test_credit_is_kept_up_and_never_above_100(
     bus: ScriptedBus, client: PubSubClient
 ) -> None:
-    """While a batch wants more, credit is renewed with each response and never exceeds 100."""
+    """While a batch wants more, credit is kept up and never exceeds 100."""
     total = 2000
 
     async def demanding(stream: SeenStream) -> AsyncIterator[Any]:
         while stream.delivered < total:
-            await stream.asked(min(100 - 2 * 16, total - stream.delivered))
+            await stream.asked(max(1, min(MAX_CREDIT, total - stream.delivered) - SPAN))
             at = stream.delivered
             yield stream.deliver(range(at, at + min(1 + at * 7 % 16, stream.credit)))
         await stream.closed()
@@ -59,7 +60,7 @@ async def test_credit_is_kept_up_and_never_above_100(
     result = await fetch(client, Received(), max_events=total)
 
     assert (result.ended_by, result.events) == ("max_events", total)
-    assert bus.streams[0].highest_credit == 100
+    assert bus.streams[0].highest_credit == MAX_CREDIT
 
 
 async def test_start_is_said_in_the_first_request_only(
@@ -218,14 +219,19 @@ async def test_credit_is_topped_up_before_receive_is_awaited(
     bus: ScriptedBus, client: PubSubClient
 ) -> None:
     """The next request is sent before `receive` is awaited."""
-    bus.scripts = [a_few]
+
+    async def most(stream: SeenStream) -> AsyncIterator[Any]:
+        yield stream.deliver(range(80))
+        await stream.closed()
+
+    bus.scripts = [most]
 
     async def receive(delivery: Delivery) -> None:
         await bus.streams[0].asked(100)
 
     result = await fetch(client, receive, idle_seconds=0.1)
-    assert [request.num_requested for request in bus.streams[0].requests] == [100, 3]
-    assert result.events == 3
+    assert [request.num_requested for request in bus.streams[0].requests] == [100, 80]
+    assert result.events == 80
 
 
 async def test_slow_staging_is_not_silence(bus: ScriptedBus, client: PubSubClient) -> None:

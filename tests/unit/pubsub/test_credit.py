@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from airflow_provider_sfevents.pubsub import credit
+from airflow_provider_sfevents.pubsub.credit import FEWEST, MAX_CREDIT, Credit
 
 
 @dataclass
@@ -46,23 +47,112 @@ def test_a_batch_is_asked_for_exactly_and_never_starved(
     batch: int, spans: list[int], delays: list[int]
 ) -> None:
     """Credit never exceeds 100 and never starves, however late requests arrive."""
-    service, outstanding, received, asked, step = Service(), 0, 0, 0, 0
+    service, here, received, asked, step = Service(), Credit(), 0, 0, 0
     while received < batch:
-        asking = credit.to_ask(outstanding, credit.wanted(batch - received, None, 1.0))
-        asked, outstanding = asked + asking, outstanding + asking
-        assert outstanding > 0
+        asking = here.to_ask(credit.wanted(batch - received, None, 1.0))
         if asking:
+            asked, here = asked + asking, here.asked(asking, step)
             service.under_way.append(asking)
+        assert here.outstanding > 0
         service.arrive(max(1, len(service.under_way) - delays[step % len(delays)]))
         events = service.deliver(spans[step % len(spans)])
         received += events
-        outstanding = credit.after_delivery(
-            outstanding, delivered=events, reported=service.pending, waited_seconds=0.0
-        )
-        assert outstanding <= 100
+        here = here.delivered(events, reported=service.pending, waited_seconds=0.0, at=step)
+        assert here.outstanding <= MAX_CREDIT
         step += 1
-    assert (asked, service.delivered, outstanding) == (batch, batch, 0)
-    assert service.highest <= 100
+    assert (asked, service.delivered, here.outstanding) == (batch, batch, 0)
+    assert service.highest <= MAX_CREDIT
+
+
+@dataclass
+class Link:
+    """A service with endless events behind a link; a tick of a millisecond brings one response.
+
+    The way back takes no time, which changes nothing.
+
+    :param events: of a response.
+    :param ticks: from a request to the service.
+    :param at_once: requests after each response, whatever was measured.
+    """
+
+    events: int
+    ticks: int
+    at_once: bool = False
+    here: Credit = field(default_factory=Credit)
+    service: Service = field(default_factory=Service)
+    arriving: list[int] = field(default_factory=list)
+    now: int = 0
+    requests: int = 0
+    idle: int = 0
+
+    def run(self, ticks: int) -> None:
+        for _ in range(ticks):
+            self.now += 1
+            asking = MAX_CREDIT - self.here.outstanding
+            asking = asking if self.at_once else self.here.to_ask(MAX_CREDIT)
+            if asking:
+                self.here = self.here.asked(asking, self.now / 1000)
+                self.requests += 1
+                self.service.under_way.append(asking)
+                self.arriving.append(self.now + self.ticks)
+            due = sum(at <= self.now for at in self.arriving)
+            self.service.arrive(due)
+            del self.arriving[:due]
+            came = self.service.deliver(self.events)
+            self.idle += came == 0
+            if came:
+                self.here = self.here.delivered(
+                    came, reported=self.service.pending, waited_seconds=0.0, at=self.now / 1000
+                )
+
+
+@pytest.mark.parametrize("events", [1, 4, 16, 33])
+def test_a_fast_link_is_asked_seldom_and_never_idle(events: int) -> None:
+    """With a round trip of a millisecond there are at most 4 requests per 100 events, and no idle."""
+    link = Link(events=events, ticks=1)
+    link.run(1_000)
+    assert link.idle <= 1  # the first request
+    assert link.requests <= 4 * link.service.delivered / 100
+
+
+@pytest.mark.parametrize("ticks", [3, 7, 10, 30, 100])
+def test_a_slow_link_is_asked_after_each_response(ticks: int) -> None:
+    """If all credit is gone before a request arrives, nothing is held back for long."""
+    link, at_once = (Link(events=16, ticks=ticks, at_once=one) for one in (False, True))
+    for one in (link, at_once):
+        one.run(100 * ticks)
+    assert link.service.delivered >= 0.95 * at_once.service.delivered
+
+
+@pytest.mark.parametrize(
+    ("outstanding", "round_trip", "wanted", "asking"),
+    [
+        pytest.param(51, None, 100, 0, id="not measured yet: taken for fast"),
+        pytest.param(50, None, 100, 50, id="half of the credit is gone"),
+        pytest.param(50, 0.001, 100, 50, id="a fast link"),
+        pytest.param(70, 0.003, 100, 30, id="75 events in a round trip"),
+        pytest.param(76, 0.003, 100, 0, id="more than those are there"),
+        pytest.param(96, 0.080, 100, 4, id="a slow link"),
+        pytest.param(97, 0.080, 100, 0, id="a response of 3 events is not worth a request"),
+        pytest.param(19, 0.080, 20, 1, id="the rest of a batch on a slow link"),
+        pytest.param(11, 0.000, 20, 0, id="on a fast one"),
+        pytest.param(0, 0.000, 20, 20, id="when nothing is left"),
+    ],
+)
+def test_when_to_ask(outstanding: int, round_trip: float | None, wanted: int, asking: int) -> None:
+    """A request is due when what is left could be gone before it arrives."""
+    assert Credit(outstanding, round_trip).to_ask(wanted) == asking
+
+
+def test_the_smallest_round_trip_counts() -> None:
+    """The time of a request ends with the response that counts it, however many come before."""
+    here = Credit().asked(100, 1.0)
+    here = here.delivered(60, reported=40, waited_seconds=0.0, at=1.5)
+    assert here == Credit(40, 0.5)
+    here = here.asked(60, 2.0).delivered(10, reported=30, waited_seconds=0.0, at=2.1)
+    assert here == Credit(90, 0.5, 2.0)
+    assert here.delivered(10, reported=80, waited_seconds=0.0, at=2.2) == Credit(80, 2.2 - 2.0)
+    assert here.delivered(10, reported=80, waited_seconds=0.0, at=2.9) == Credit(80, 0.5)
 
 
 @settings(deadline=None)  # a busy machine is no defect
@@ -100,9 +190,10 @@ def test_credit_runs_down_as_bytes_run_out(room_bytes: int, mean: float, wanted:
 @settings(deadline=None)  # a busy machine is no defect
 @given(outstanding=st.integers(0, 100), wanted=st.integers(0, 500))
 def test_asking_reaches_the_wanted_credit_or_leaves_it(outstanding: int, wanted: int) -> None:
-    """Credit is raised to what is wanted and never taken back."""
-    asking = credit.to_ask(outstanding, wanted)
-    assert outstanding + asking == max(outstanding, min(wanted, 100))
+    """Credit is raised to what is wanted, but for a few events, and never taken back."""
+    asking = Credit(outstanding, 0.004).to_ask(wanted)
+    wanted = min(wanted, MAX_CREDIT)
+    assert outstanding + asking == wanted if asking else outstanding > wanted - FEWEST
 
 
 @pytest.mark.parametrize(
@@ -122,6 +213,6 @@ def test_whose_count_is_believed(
     outstanding: int, delivered: int, reported: int, waited: float, after: int
 ) -> None:
     """The client's count is used, unless the service's is higher or certainly complete."""
-    assert after == credit.after_delivery(
-        outstanding, delivered=delivered, reported=reported, waited_seconds=waited
-    )
+    before = Credit(outstanding=outstanding)
+    found = before.delivered(delivered, reported=reported, waited_seconds=waited, at=0.0)
+    assert found.outstanding == after
