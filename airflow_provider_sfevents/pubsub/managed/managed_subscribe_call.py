@@ -149,12 +149,6 @@ class ManagedSubscribeCall(SubscribeCall):
             _settle(answer, f"the stream ended before an answer came: {why}")
         self._outstanding.clear()
 
-    def _forget_arrived(self) -> int:
-        late = sum(len(response.events) for _, _, response in self._arrived)
-        self._arrived.clear()
-        self._room.set()
-        return late
-
 
 class ManagedStreamSource(SessionSource):
     """ManagedSubscribe streams of one managed subscription; `current` is the last one opened."""

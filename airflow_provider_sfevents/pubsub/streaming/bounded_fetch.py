@@ -234,7 +234,8 @@ class BoundedFetch:
             times=await self._times(delivery) if bounds.until is not None else (),
         )
         fitting = delivery.head(count)
-        self._keep_for_next(delivery.tail(count))
+        if count < len(delivery):
+            self._keep_for_next(delivery.tail(count))
         self._tally.count(count, caught_up=delivery.shows_nothing_pending)
         self._tally.until_reached = self._tally.until_reached or until_reached
         if count or not self._is_past_end:

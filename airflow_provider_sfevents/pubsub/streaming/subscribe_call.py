@@ -80,6 +80,7 @@ class BidiStream:
         call.add_done_callback(self._note_status)
         self._reader: asyncio.Task[None] | None = None
         self._arrived: deque[tuple[float, int, Any]] = deque()
+        self._unread_bytes = 0
         self._room = asyncio.Event()
         self._end: SfEventsError | None = None
         self._wake_up = WakeUp()
@@ -102,6 +103,7 @@ class BidiStream:
             await self._wake_up.wait(timeout_seconds)
         if self._arrived:
             arrived = self._arrived.popleft()
+            self._unread_bytes -= arrived[1]
             self._room.set()
             return arrived
         if self._end is not None:
@@ -135,7 +137,15 @@ class BidiStream:
         return False
 
     def _is_full(self) -> bool:
-        return sum(size for _, size, _ in self._arrived) >= _READ_AHEAD_BYTES
+        return self._unread_bytes >= _READ_AHEAD_BYTES
+
+    def _forget_arrived(self) -> int:
+        """Drop what the caller has not read; returns the number of events."""
+        dropped = sum(len(response.events) for _, _, response in self._arrived)
+        self._arrived.clear()
+        self._unread_bytes = 0
+        self._room.set()
+        return dropped
 
     def _read_ahead(self) -> None:
         if self._reader is None:
@@ -148,8 +158,9 @@ class BidiStream:
                 self._rpc_id = response.rpc_id
                 if self._is_answer(response):
                     continue
-                arrived = (self._clock.now().timestamp(), response.ByteSize(), response)
-                self._arrived.append(arrived)
+                size = response.ByteSize()
+                self._arrived.append((self._clock.now().timestamp(), size, response))
+                self._unread_bytes += size
                 self.wake()
                 while self._is_full():
                     self._room.clear()

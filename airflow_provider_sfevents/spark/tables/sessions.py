@@ -44,7 +44,8 @@ SETTLED: Mapping[str, str] = {
 """Settings of every session that writes, so that no default of the cluster changes a result."""
 
 _DEPRECATED = {"spark.sql.parser.escapedStringLiterals": "false"}
-"""Defaults that a session needs too. Set where they differ, since Spark warns of each that is set."""
+"""Defaults that a session needs too; set only where they differ, since Spark warns of setting them.
+"""
 
 
 READING: Mapping[str, str] = {

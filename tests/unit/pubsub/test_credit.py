@@ -108,7 +108,7 @@ class Link:
 
 @pytest.mark.parametrize("events", [1, 4, 16, 33])
 def test_a_fast_link_is_asked_seldom_and_never_idle(events: int) -> None:
-    """With a round trip of a millisecond there are at most 4 requests per 100 events, and no idle."""
+    """At a round trip of a millisecond there are at most 4 requests per 100 events, and no idle."""
     link = Link(events=events, ticks=1)
     link.run(1_000)
     assert link.idle <= 1  # the first request
