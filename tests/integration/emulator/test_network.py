@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
     Talk = Callable[..., Any]
 
 CUTS = {
-    "reset": ("UNAVAILABLE", "Connection reset by peer"),
+    # The other text comes if the client writes before it reads.
+    "reset": ("UNAVAILABLE", "Connection reset by peer|Broken pipe"),
     "goaway": ("UNAVAILABLE", "GOAWAY received; Error code: 0; Debug Text: going away"),
     "rst_stream": ("INTERNAL", "Received RST_STREAM with error code 0"),
 }
@@ -65,7 +67,7 @@ def test_open_connections_are_cut(bus: Emulator, talk: Talk, how: str) -> None:
     refused, again = talk(bus, scenario)
     status, text = CUTS[how]
     assert (refused.status, refused.trailers) == (status, {})
-    assert text in refused.message
+    assert re.search(text, refused.message)
     assert again == published
     bus.wait_open_streams(0)
 
