@@ -9,14 +9,12 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import socket
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
-from airflow_provider_sfevents.exceptions import TransportError
-from airflow_provider_sfevents.submit import connect_session
 from scripts.local_salesforce import free_port
 from scripts.processes import CannotRunError, deferred_signals, end, start, what_went_wrong
 
@@ -117,7 +115,7 @@ class LocalSparkConnect:
             end([process])
 
     def _wait_ready(self) -> None:
-        """Wait for a client's first statement, because the port answers before there is a session.
+        """Wait for the answer to a client's request: the port is open before there is a session.
 
         :raises CannotRunError: the server ended, or time is up.
         """
@@ -135,14 +133,19 @@ class LocalSparkConnect:
             time.sleep(0.2)
 
     def _refusal(self) -> str:
-        """Why the server does not answer a statement; empty if it does."""
-        from pyspark.errors import PySparkException
+        """Why the server does not answer a client's request; empty if it does."""
+        import grpc
+        from pyspark.sql.connect.proto import base_pb2 as pb2
+        from pyspark.sql.connect.proto.base_pb2_grpc import SparkConnectServiceStub
 
-        try:
-            with socket.create_connection(("127.0.0.1", self.port), timeout=1):
-                pass
-            with connect_session.open_session(self.url, seconds=CALL_SECONDS) as session:
-                session.spark.sql("SELECT 1").collect()
-        except (OSError, PySparkException, TransportError) as error:
-            return connect_session.first_line(error)
+        asked = pb2.AnalyzePlanRequest(session_id=str(uuid4()))
+        asked.spark_version.SetInParent()
+        with grpc.insecure_channel(f"127.0.0.1:{self.port}") as channel:
+            service = SparkConnectServiceStub(channel)
+            try:
+                service.AnalyzePlan(asked, timeout=CALL_SECONDS)
+                ended = pb2.ReleaseSessionRequest(session_id=asked.session_id)
+                service.ReleaseSession(ended, timeout=CALL_SECONDS)
+            except grpc.RpcError as error:
+                return f"{error.code().name}: {error.details()}"
         return ""

@@ -37,7 +37,7 @@ IN_DELTA = test_records_their_history_and_what_was_held_are_in_a_catalog
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.full,
-    pytest.mark.timeout(1800),
+    pytest.mark.timeout(600),
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
 
