@@ -1,0 +1,1 @@
+"""The Streaming API (CometD, Bayeux protocol) as a transport, without Airflow, gRPC and Spark."""

@@ -1,0 +1,312 @@
+"""Session of the Streaming API over HTTP: long polls, cookies, tokens; several channels on one.
+
+The rules are in `bayeux_session` and `bayeux_errors`. This module sends what they say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from contextlib import suppress
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any, Self
+
+import httpx
+
+from airflow_provider_sfevents.exceptions import (
+    AuthenticationError,
+    ConfigurationError,
+    SfEventsError,
+    TransportError,
+)
+from airflow_provider_sfevents.pubsub.auth.org_http import BearerAuth, open_http, unreachable
+from airflow_provider_sfevents.pubsub.auth.session_cache import PROCESS_SESSIONS, SessionCache
+from airflow_provider_sfevents.pubsub.auth.settings import SessionToken
+from airflow_provider_sfevents.pubsub.clock import Clock
+from airflow_provider_sfevents.streaming.bayeux_errors import failure_of_status
+from airflow_provider_sfevents.streaming.bayeux_messages import read, replay_value, split
+from airflow_provider_sfevents.streaming.bayeux_session import BayeuxSession
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+    from datetime import datetime
+    from types import TracebackType
+
+    from airflow_provider_sfevents.pubsub.auth.session import Session
+    from airflow_provider_sfevents.pubsub.auth.settings import Settings
+    from airflow_provider_sfevents.replay_point import ReplayPoint
+    from airflow_provider_sfevents.streaming.bayeux_messages import Message, StreamedEvent
+
+logger = logging.getLogger(__name__)
+
+API_VERSION = "60.0"
+"""Version in the path; from 47.0 on, change events are as the documentation has them."""
+
+ANSWER_SECONDS = 30.0
+"""Longest wait for an answer, in addition to the time for which the service holds a connect."""
+
+DISCONNECT_SECONDS = 3.0
+TRIES = 8
+_LONGEST_PAUSE = 60.0
+
+
+def pause_seconds(tries: int, chance: float) -> float:
+    """Wait before the next try after so many failed ones: 1 s, 2 s, 4 s and so on, with jitter."""
+    return min(_LONGEST_PAUSE, 2.0 ** min(tries, 10)) * (0.5 + chance / 2)
+
+
+class StreamingSession:
+    """Use as `async with StreamingSession(settings) as session:`.
+
+    One task receives; others may subscribe meanwhile.
+
+    :param settings: login and trust, as for the Pub/Sub API.
+    :param tries: of reaching the service in a row before an error that could pass is raised.
+    :param pause: waits so many seconds.
+    :param loads: reads the JSON of an event's message.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        api_version: str = API_VERSION,
+        tries: int = TRIES,
+        sessions: SessionCache = PROCESS_SESSIONS,
+        clock: Clock | None = None,
+        pause: Callable[[float], Awaitable[Any]] = asyncio.sleep,
+        loads: Callable[[str], Any] = json.loads,
+    ) -> None:
+        self._settings = settings
+        self._path = f"/cometd/{api_version}"
+        self._tries = tries
+        self._sessions = sessions
+        self._clock = clock or Clock()
+        self._pause = pause
+        self._loads = loads
+        self._bayeux = BayeuxSession()
+        self._login: Session | None = None
+        self._has_renewed = False
+        self._http: httpx.AsyncClient | None = None
+        self._poll: asyncio.Task[tuple[str, httpx.Response]] | None = None
+        self._subscribed_at: dict[str, datetime | None] = {}
+        self._lock = asyncio.Lock()
+        self._failed = 0
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    @property
+    def handshakes(self) -> int:
+        """Number of sessions that this one has had on the service."""
+        return self._bayeux.handshakes
+
+    async def subscribe(self, channel: str, start: ReplayPoint) -> datetime | None:
+        """Subscribe to a channel, which has one replay point in a session.
+
+        :param channel: `/topic/Name`, also with a filter `?Field=value`; `/u/Name`, `/event/Name`,
+            `/data/Name`.
+        :returns: time of the successful answer by the org's clock, in whole seconds; None: the
+            answer has no header Date.
+        :raises ConfigurationError: the channel is subscribed to already.
+        :raises TopicError: there is no such channel, or the user may not read it.
+        :raises ReplayIdRefusedError: the service does not have the start any more.
+        :raises SfEventsError: the service cannot be used.
+        """
+        if channel in self._bayeux.channels:
+            raise ConfigurationError(
+                f"{channel} is subscribed to in this session already, and a session has one replay "
+                "point per channel. Unsubscribe first, or open another session."
+            )
+        self._bayeux.want(channel, replay_value(start))
+        try:
+            await self._ready()
+        except BaseException:
+            self._bayeux.forget(channel)
+            raise
+        return self._subscribed_at.get(channel)
+
+    async def unsubscribe(self, channel: str) -> None:
+        """End the subscription of a channel; harmless without one."""
+        message = self._bayeux.to_unsubscribe(channel)
+        if message is not None:
+            with suppress(httpx.HTTPError, TransportError):  # a lost session has no subscriptions
+                await self._request([message])
+
+    async def receive(self) -> list[StreamedEvent]:
+        """Wait for one answer of the service and return its events, possibly none.
+
+        Nothing is asked of the service before this is called, so the caller sets the pace. If the
+        caller is cancelled meanwhile, the next call has the answer.
+
+        :raises SfEventsError: the service cannot be used, or a channel cannot be subscribed to
+            again; or not for the moment, after several tries.
+        """
+        while True:
+            await self._ready()
+            if self._poll is None:
+                self._poll = asyncio.ensure_future(self._connect())
+            try:
+                client_id, answer = await asyncio.shield(self._poll)
+            except httpx.HTTPError as error:
+                self._poll = None
+                await self._not_reached(error)
+                continue
+            self._poll = None
+            events = self._taken(client_id, answer)
+            if events or self._bayeux.failure is None:
+                return events
+
+    async def close(self) -> list[StreamedEvent]:
+        """End the session, so that it does not count against the org's clients any more.
+
+        :returns: events that the open poll has brought meanwhile.
+        """
+        events: list[StreamedEvent] = []
+        poll, self._poll = self._poll, None
+        try:
+            if self._bayeux.client_id:
+                events = await self._disconnect(poll)
+        except (httpx.HTTPError, SfEventsError, TimeoutError) as error:
+            logger.info("The session of the Streaming API ends by itself: %s", error)
+        finally:
+            self._bayeux.lose()
+            if poll is not None and not poll.done():
+                poll.cancel()
+                await asyncio.wait((poll,))
+            http, self._http = self._http, None
+            if http is not None:
+                await http.aclose()
+        return events
+
+    async def _disconnect(
+        self, poll: asyncio.Task[tuple[str, httpx.Response]] | None
+    ) -> list[StreamedEvent]:
+        async with asyncio.timeout(DISCONNECT_SECONDS):
+            [body] = split([self._bayeux.to_disconnect()])
+            await self._post(body)
+            return self._taken(*await poll) if poll is not None else []
+
+    async def _ready(self) -> None:
+        """See to it that there is a session with all subscriptions."""
+        async with self._lock:
+            while True:
+                await self._mend()
+                if not self._bayeux.client_id:
+                    due = [self._bayeux.to_handshake()]
+                elif not (due := self._bayeux.to_subscribe()):
+                    break
+                try:
+                    await self._request(due)
+                except httpx.HTTPError as error:
+                    await self._not_reached(error)
+            if refused := self._bayeux.refused_channel():
+                raise refused.error
+
+    async def _mend(self) -> None:
+        """Do what the last answer's failure asks for.
+
+        :raises SfEventsError: the failure, if nothing helps.
+        """
+        failure, self._bayeux.failure = self._bayeux.failure, None
+        if failure is None:
+            return
+        if failure.remedy == "fail":
+            raise failure.error
+        if failure.remedy == "log in":
+            await self._log_in_again(failure.error)
+            return
+        self._failed += 1
+        if self._failed > self._tries:
+            raise failure.error
+        logger.info("%s (try %d)", failure.error, self._failed)
+        if failure.remedy == "wait" or self._failed > 1:
+            await self._pause(pause_seconds(self._failed, self._clock.chance()))
+
+    async def _log_in_again(self, error: SfEventsError) -> None:
+        """Get another token, once until the service has taken it."""
+        if isinstance(self._settings.login, SessionToken):
+            raise AuthenticationError(
+                f"{error} The session token cannot be renewed here: give a fresh one, or use a "
+                "login that renews itself."
+            ) from error
+        if self._has_renewed or self._login is None:
+            raise error
+        self._has_renewed = True
+        self._bayeux.lose()
+        self._login = await self._sessions.renew(self._settings, self._login, self._clock)
+
+    async def _not_reached(self, error: httpx.HTTPError) -> None:
+        """Wait after a failure of the network.
+
+        :raises SfEventsError: it has failed too often in a row.
+        """
+        self._failed += 1
+        host = self._login.instance_url if self._login else "Salesforce"
+        reason = unreachable(host, error, self._settings.ca_file)
+        if self._failed > self._tries or not isinstance(reason, TransportError):
+            raise reason from error
+        logger.info("%s (try %d)", reason, self._failed)
+        await self._pause(pause_seconds(self._failed, self._clock.chance()))
+
+    async def _request(self, due: Sequence[Message]) -> None:
+        """Send messages other than a connect, and take the answers."""
+        client_id = self._bayeux.client_id
+        for body in split(due):
+            before = self._bayeux.subscribed
+            answer = await self._post(body)
+            self._taken(client_id, answer)
+            for channel in self._bayeux.subscribed - before:
+                self._subscribed_at[channel] = _time_of(answer)
+            if self._bayeux.failure is not None:
+                return
+
+    async def _connect(self) -> tuple[str, httpx.Response]:
+        if self._bayeux.interval:
+            await self._pause(self._bayeux.interval)
+        client_id = self._bayeux.client_id
+        [body] = split([self._bayeux.to_connect()])
+        return client_id, await self._post(body, self._bayeux.poll_seconds)
+
+    def _taken(self, client_id: str, answer: httpx.Response) -> list[StreamedEvent]:
+        """Events of an answer; what else it says is in the state afterwards."""
+        if answer.status_code == httpx.codes.UNAUTHORIZED or answer.is_server_error:
+            self._bayeux.failure = failure_of_status(answer.status_code, answer.text)
+            return []
+        events = self._bayeux.take(read(answer.text, self._loads), client_id)
+        for event in events:
+            self._bayeux.given(event)
+        if self._bayeux.failure is None and client_id:
+            self._failed, self._has_renewed = 0, False
+        return events
+
+    async def _post(self, body: bytes, held_seconds: float = 0.0) -> httpx.Response:
+        """Send a request; the service may hold it for some time."""
+        if self._login is None:
+            self._login = await self._sessions.get(self._settings, self._clock)
+        login = self._login
+        if self._http is None:
+            self._http = open_http(self._settings, login.instance_url, ANSWER_SECONDS)
+        return await self._http.post(
+            login.instance_url + self._path,
+            content=body,
+            headers={"Content-Type": "application/json"},
+            auth=BearerAuth(login.token),
+            timeout=httpx.Timeout(ANSWER_SECONDS, read=held_seconds + ANSWER_SECONDS),
+        )
+
+
+def _time_of(answer: httpx.Response) -> datetime | None:
+    try:
+        return parsedate_to_datetime(answer.headers["date"])
+    except (KeyError, ValueError):
+        return None
