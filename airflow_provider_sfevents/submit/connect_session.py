@@ -108,12 +108,14 @@ class ConnectSession:
     def forget(self) -> None:
         """Close the connection without a request to the server, which is gone or does not answer.
 
-        PySpark would repeat that request for seconds.
+        PySpark would repeat that request for seconds. It also waits, without a limit, for the
+        answers to requests in the background, so the channel is closed first, which ends them.
         """
         self._ended.set()
         if self.spark is not None:
             self.spark.release_session_on_close = False
             with suppress(Exception):  # it is closed already
+                self.spark.client._channel.close()  # noqa: SLF001 - no other way
                 self.spark.stop()
 
     def release(self) -> None:

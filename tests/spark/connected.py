@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from airflow_provider_sfevents.submit.connect_session import ConnectSession
 from scripts.local_spark_connect import LocalSparkConnect
 from tests.harness.jars import Jars, or_skip
 from tests.harness.leaks import TESTS
@@ -52,7 +53,7 @@ def session_of(url: str) -> Iterator[Any]:
         try:
             yield session
         finally:
-            session.stop()
+            ConnectSession(session, url).release()
 
 
 @pytest.fixture

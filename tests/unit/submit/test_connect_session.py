@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
+import grpc
 import pytest
+from pyspark.sql.connect.proto import base_pb2 as pb2
+from pyspark.sql.connect.proto.base_pb2_grpc import (
+    SparkConnectServiceServicer,
+    add_SparkConnectServiceServicer_to_server,
+)
+from typing_extensions import override
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, TransportError
 from airflow_provider_sfevents.submit import connect_session
@@ -79,3 +89,52 @@ def test_another_scheme_is_no_address() -> None:
         connect_session.open_session("http://spark", seconds=0.2),
     ):
         pytest.fail("this is no address")
+
+
+class _Hangs(SparkConnectServiceServicer):  # type: ignore[misc]
+    """A server that carries out statements and never answers when they are released."""
+
+    def __init__(self) -> None:
+        self.asked = threading.Event()
+        self.ended = threading.Event()
+
+    @override
+    def Config(self, request: Any, context: Any) -> Any:
+        return pb2.ConfigResponse(session_id=request.session_id)
+
+    @override
+    def ExecutePlan(self, request: Any, context: Any) -> Any:
+        yield pb2.ExecutePlanResponse(
+            session_id=request.session_id,
+            operation_id=request.operation_id,
+            response_id="1",
+            result_complete=pb2.ExecutePlanResponse.ResultComplete(),
+        )
+
+    @override
+    def ReleaseExecute(self, request: Any, context: Any) -> Any:
+        self.asked.set()
+        self.ended.wait()
+        return pb2.ReleaseExecuteResponse()
+
+    @override
+    def ReleaseSession(self, request: Any, context: Any) -> Any:
+        self.ended.wait()
+        return pb2.ReleaseSessionResponse()
+
+
+@pytest.mark.timeout(120)
+def test_a_server_that_does_not_answer_any_more_holds_no_task() -> None:
+    """A session ends although requests in the background have no answer yet."""
+    hangs = _Hangs()
+    server = grpc.server(ThreadPoolExecutor(8))
+    add_SparkConnectServiceServicer_to_server(hangs, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    try:
+        with connect_session.open_session(f"sc://127.0.0.1:{port}", seconds=60) as session:
+            session.spark.sql("SELECT 1")
+            assert hangs.asked.wait(60)
+    finally:
+        hangs.ended.set()
+        server.stop(None)
