@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from email.utils import format_datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
@@ -17,6 +18,7 @@ from airflow_provider_sfevents.emulator.http.admin.record_admin import RecordAdm
 from airflow_provider_sfevents.emulator.http.logins.login_routes import LoginRoutes
 from airflow_provider_sfevents.emulator.http.request_bodies import bounded
 from airflow_provider_sfevents.emulator.http.rest.rest_routes import rest_routes, without_slash
+from airflow_provider_sfevents.emulator.org.streaming.dynamic_channels import open_channel
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -54,7 +56,8 @@ def my_domain_app(
         *ManagedAdmin(org).routes(),
         *FaultAdmin(org, faults).routes(),
     ]
-    apis = [*rest_routes(state, org), *StreamingApp(state, org.org_id).routes()]
+    opener = partial(open_channel, org.database)
+    apis = [*rest_routes(state, org), *StreamingApp(state, org.org_id, opener).routes()]
     routes = [*LoginRoutes(state, endpoint).routes(), *apis, *admin]
     return guarded(_app(state, routes), token, names)
 

@@ -170,6 +170,11 @@ class Knobs:
     """Seed of the gaps between replay ids and of the sizes of responses."""
     retention_hours: float = 72.0
     """Retention of events (event message durability page)."""
+    streaming_retention_hours: float = 24.0
+    """Retention of PushTopic, generic and standard-volume events (Streaming API guide, durability).
+
+    It is never longer than `retention_hours`.
+    """
     purge_late_hours: float = 0.0
     """Extra time during which EARLIEST still finds them: the purge may be late (same page)."""
     replay_id_bytes: Literal[8, 10] = 10
@@ -263,6 +268,15 @@ class Knobs:
 
     Real: 2,000 (Unlimited), 1,000 (Enterprise), 20 (Developer).
     """
+    cometd_topic_subscribers: int | None = None
+    """Subscriptions of one PushTopic or generic channel before the next one is refused.
+
+    The real number depends on the edition. None: no limit.
+    """
+    generic_channels: int | None = None
+    """Generic channels per org before a further one is refused. Not known here. None: no limit."""
+    dynamic_channels: bool = False
+    """A subscription to an unknown generic channel creates it: a setting of the org."""
     cometd_cookie_hours: float = 3.0
     """Lifetime of the cookie that routes a client to its server: about 3 hours live.
 
@@ -345,6 +359,7 @@ class Knobs:
             "max_outstanding",
             "max_streams_per_connection",
             "retention_hours",
+            "streaming_retention_hours",
             "replay_id_gap",
             "records_per_event",
             "overflow_changes",

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_sfevents.emulator import salesforce_ids
 from airflow_provider_sfevents.emulator.bus.listeners import Listeners
 from airflow_provider_sfevents.emulator.bus.replay_log import IssuedPositions, StoredEvent, TopicLog
+from airflow_provider_sfevents.emulator.bus.retention import HOUR, drop_expired, kept_seconds
 from airflow_provider_sfevents.emulator.bus.topic import (
     BusTopic,
     EncodedEvent,
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 
     from airflow_provider_sfevents.emulator.emulator_clock import EmulatorClock
     from airflow_provider_sfevents.emulator.knobs import Knobs
-
-_HOUR = 3600.0
 
 
 class Bus:
@@ -200,8 +199,8 @@ class Bus:
 
     # --- subscribing ------------------------------------------------------------------------------
 
-    def start(self, preset: int, replay_id: bytes) -> int:
-        """Position after which a subscription starts.
+    def start(self, preset: int, replay_id: bytes, topic: str = "") -> int:
+        """Position after which a subscription to a topic starts.
 
         :raises RefusalError: the replay id is malformed, expired or was never issued.
         """
@@ -215,7 +214,8 @@ class Bus:
                 raise RefusalError("subscription.fetch.replayid.validation.failed")
             position = salesforce_ids.position_of(replay_id)
             known = (self._issued, *self._issued_before)
-            if position is None or not any(issued.holds(position) for issued in known):
+            since = self._clock.timestamp() - kept_seconds(self._topics.get(topic), self.knobs)
+            if position is None or not any(issued.holds(position, since) for issued in known):
                 raise RefusalError("subscription.fetch.replayid.corrupted")
             return position
 
@@ -292,7 +292,7 @@ class Bus:
     def kept_since(self) -> float:
         """Time of the oldest event that may still be retained."""
         knobs = self.knobs
-        return self._clock.timestamp() - (knobs.retention_hours + knobs.purge_late_hours) * _HOUR
+        return self._clock.timestamp() - (knobs.retention_hours + knobs.purge_late_hours) * HOUR
 
     def sweep(self) -> None:
         """Remove expired events, also from the journal."""
@@ -386,15 +386,15 @@ class Bus:
         now = self._clock.timestamp()
         if now < self._next_purge:
             return  # called on each access; the topics are scanned only when something is due
-        kept = self.knobs.retention_hours * _HOUR
-        late = kept + self.knobs.purge_late_hours * _HOUR
+        kept, late = kept_seconds(None, self.knobs), self.knobs.purge_late_hours * HOUR
         aging: list[tuple[IssuedPositions | TopicLog, float]]
         aging = [(issued, kept) for issued in (self._issued, *self._issued_before)]
-        aging += [(log, late) for log in (*self._logs.values(), *self._left_out.values())]
-        for one, age in aging:
-            one.drop_before(now - age)
+        aging += [
+            (log, kept_seconds(self._topics.get(name), self.knobs) + late)
+            for logs in (self._logs, self._left_out)
+            for name, log in logs.items()
+        ]
+        self._next_purge = drop_expired(aging, now, now + kept)
         self._issued_before = [one for one in self._issued_before if one.newest is not None]
-        due = [one.oldest + age for one, age in aging if one.oldest is not None]
-        self._next_purge = min(due, default=now + kept)
         if self.journal:
-            self.journal.sweep(now, now - late)
+            self.journal.sweep(now, now - kept - late)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sfevents.emulator.bus import field_bitmaps
+from airflow_provider_sfevents.emulator.bus import field_bitmaps, streaming_events
 from airflow_provider_sfevents.emulator.bus.payload_codec import codec_for
 from airflow_provider_sfevents.emulator.errors import EmulatorError
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
@@ -33,6 +33,8 @@ def describe(event: StoredEvent, bus: Bus) -> dict[str, Any]:
             timespec="milliseconds"
         ),
     }
+    if not produced.schema_id:
+        return {**envelope, "fields": streaming_events.decoded(produced.payload)}
     schema = bus.schema(produced.schema_id)
     if schema is None:
         return {

@@ -120,7 +120,8 @@ def restore(bus: Bus, body: bytes, since: float) -> float:
             bus.restore_head(json.loads(body[1:])[0])
         case _:
             value = json.loads(body[1:])
-            bus.restore_topic(BusTopic(**{**value, "members": tuple(value["members"])}))
+            tuples = {name: tuple(value[name]) for name in ("members", "fields")}
+            bus.restore_topic(BusTopic(**{**value, **tuples}))
     return 0.0
 
 

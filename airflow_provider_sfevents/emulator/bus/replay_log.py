@@ -61,9 +61,10 @@ class _Aging:
         self._positions.append(position)
         self._times.append(at)
 
-    def holds(self, position: int) -> bool:
-        """True if this position is in the log."""
-        return self._at(position) is not None
+    def holds(self, position: int, since: float = 0.0) -> bool:
+        """True if this position is in the log and is not older than this time."""
+        at = self._at(position)
+        return at is not None and self._times[at] >= since
 
     def drop_before(self, moment: float) -> None:
         """Remove entries before this moment."""

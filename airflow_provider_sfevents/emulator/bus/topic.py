@@ -26,17 +26,22 @@ class BusTopic:
     :param record: API name of the platform event or entity; empty for a channel.
     :param schema_id: schema id of the newest version; empty for a channel.
     :param members: topics that a channel carries.
-    :param removed: the channel was removed; other topics stay.
+    :param removed: the channel, PushTopic or generic channel was removed; other topics stay.
+    :param streaming_only: the Streaming API alone serves it, and its events are kept for the
+        shorter retention: PushTopics, generic channels, standard-volume events.
+    :param fields: fields of a PushTopic's messages, which filters of subscriptions may name.
     """
 
     name: str
-    kind: Literal["event", "change", "channel"]
+    kind: Literal["event", "change", "channel", "push", "generic"]
     record: str = ""
     schema_id: str = ""
     can_publish: bool = False
     can_subscribe: bool = True
     members: tuple[str, ...] = ()
     removed: bool = False
+    streaming_only: bool = False
+    fields: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sfevents.emulator.cometd.event_json import event_message
+from airflow_provider_sfevents.emulator.cometd.event_json import event_message, payload_of
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.emulator.bus.event_bus import Bus
@@ -36,7 +36,7 @@ class ConnectBatch:
 def is_ready(client: CometdClient, bus: Bus) -> bool:
     """True if an event is ready for the client."""
     return any(
-        bus.has_after(one.channel, one.after) for one in tuple(client.subscriptions.values())
+        bus.has_after(one.topic_name, one.after) for one in tuple(client.subscriptions.values())
     )
 
 
@@ -49,7 +49,8 @@ def take(client: CometdClient, bus: Bus, limit: int) -> ConnectBatch:
     with bus.lock:  # the org must not move between the check and the read
         upcoming = _upcoming(client, bus, limit) if client.numbering == bus.numbering else []
     for subscribed, event in upcoming:
-        message = event_message(event, subscribed.channel, bus)
+        admitted = subscribed.admits is None or subscribed.admits(payload_of(event))
+        message = event_message(event, subscribed.channel, bus) if admitted else None
         part = written(message) if message else ""
         size += len(part)
         if size > MAX_BATCH_BYTES and batch.parts:
@@ -69,7 +70,7 @@ def _upcoming(client: CometdClient, bus: Bus, limit: int) -> list[tuple[Subscrib
     found = [
         (one, event)
         for one in client.subscriptions.values()
-        for event in bus.read(one.channel, one.after, limit)
+        for event in bus.read(one.topic_name, one.after, limit)
     ]
     found.sort(key=lambda pair: pair[1].position)
     return found[:limit]

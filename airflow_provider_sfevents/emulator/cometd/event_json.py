@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_sfevents.emulator import salesforce_ids
 from airflow_provider_sfevents.emulator.bus import field_bitmaps
 from airflow_provider_sfevents.emulator.bus.payload_codec import codec_for
+from airflow_provider_sfevents.emulator.bus.streaming_events import streamed_data
 from airflow_provider_sfevents.emulator.errors import EmulatorError
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
 
@@ -42,6 +43,9 @@ def event_message(event: StoredEvent, channel: str, bus: Bus) -> Fields | None:
     :param channel: channel as named in the subscription.
     """
     [consumed] = pb.FetchResponse.FromString(event.wire).events
+    if not consumed.event.schema_id:
+        replay_id = salesforce_ids.position_of(consumed.replay_id)
+        return {"data": streamed_data(consumed.event.payload, replay_id), "channel": channel}
     schema_json, topic = bus.schema(consumed.event.schema_id), bus.topic(event.topic)
     if schema_json is None or topic is None:
         return None
@@ -61,6 +65,12 @@ def event_message(event: StoredEvent, channel: str, bus: Bus) -> Fields | None:
             envelope["EventApiName"] = topic.record
     data = {"schema": consumed.event.schema_id, "payload": payload, "event": envelope}
     return {"data": data, "channel": channel}
+
+
+def payload_of(event: StoredEvent) -> bytes:
+    """Payload of an event, as encoded."""
+    [consumed] = pb.FetchResponse.FromString(event.wire).events
+    return consumed.event.payload
 
 
 def change_payload(fields: Fields, schema: Fields) -> Fields:

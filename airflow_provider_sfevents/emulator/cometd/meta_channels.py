@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.emulator import salesforce_ids
-from airflow_provider_sfevents.emulator.cometd import replies
+from airflow_provider_sfevents.emulator.bus.streaming_events import KINDS, decoded
+from airflow_provider_sfevents.emulator.cometd import replies, topic_filters
 from airflow_provider_sfevents.emulator.cometd.message_parsing import (
     ALL,
     NEW,
@@ -16,6 +18,7 @@ from airflow_provider_sfevents.emulator.cometd.message_parsing import (
     replay_asked,
 )
 from airflow_provider_sfevents.emulator.errors import RefusalError
+from airflow_provider_sfevents.emulator.org.streaming.dynamic_channels import Opened
 from airflow_provider_sfevents.emulator.state.cometd_clients import (
     RECONNECT_SECONDS,
     CometdClient,
@@ -31,6 +34,13 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.emulator.state.org_sessions import OrgSession
 
 BROWSER, SERVER = "BAYEUX_BROWSER", "sfdc-stream"
+OpenChannel = Callable[[str, str], Opened]
+_NOT_OPENED: dict[Opened, str] = {
+    "unknown": replies.UNKNOWN_CHANNEL,
+    "case": replies.CASE_ONLY,
+    "full": replies.TOO_MANY_CHANNELS,
+    "refused": replies.NO_ACCESS,
+}
 _TOPICS, _GENERIC = ("/event/", "/data/", "/topic/"), "/u/"
 
 
@@ -93,12 +103,30 @@ def topic_error(name: str, topic: BusTopic | None) -> str:
     return "403::Subscriber does not have access to the entity in this topic"
 
 
-class MetaChannels:
-    """Carries out messages on the meta channels of one org."""
+def _admission(topic: BusTopic, client: CometdClient, text: str) -> Callable[[bytes], bool] | None:
+    """Decision by payload if an event of a topic is for a client's subscription; None: all are.
 
-    def __init__(self, state: EmulatorState, org_id: str) -> None:
+    :param text: filter of the subscription; empty without one.
+    :raises MessageRefusedError: the filter names a field that the topic does not have.
+    """
+    if topic.kind == "generic":
+        return lambda payload: client.user_id in (decoded(payload)["userIds"] or (client.user_id,))
+    if not text:
+        return None
+    wanted = topic_filters.parse(text, topic.fields)
+    return lambda payload: wanted.matches(decoded(payload)["compared"])
+
+
+class MetaChannels:
+    """Carries out messages on the meta channels of one org.
+
+    :param open_channel: creates a generic channel for a user if it can; see `dynamic_channels`.
+    """
+
+    def __init__(self, state: EmulatorState, org_id: str, open_channel: OpenChannel) -> None:
         self._state = state
         self._org_id = org_id
+        self._open_channel = open_channel
         self._clients = state.cometd
 
     @property
@@ -150,10 +178,11 @@ class MetaChannels:
     def _subscribe(self, message: Message, client: CometdClient, session: OrgSession) -> Message:
         try:
             channel = channel_asked(message)
-            if error := topic_error(channel, self.bus.topic(channel)):
-                return replies.refused(message, error)
-            asked = replay_asked(message, channel, spaces=self._spaces)
-            after = self._start(asked)
+            name, text = topic_filters.without_filter(channel)
+            topic = self._topic(name, client)
+            admits = _admission(topic, client, text)
+            asked = replay_asked(message, name, spaces=self._spaces)
+            after = self._start(asked, name)
         except MessageRefusedError as refused:
             return replies.refused(message, refused.error)
         self._leave(client, channel, "OK")  # a repeated subscription replaces the earlier one
@@ -165,13 +194,36 @@ class MetaChannels:
             started_at=self._state.clock.now(),
         )
         entry.start = {NEW: "latest", ALL: "earliest"}.get(asked) or self.bus.replay_id(asked).hex()
-        client.subscriptions[channel] = Subscribed(channel=channel, after=after, entry=entry)
+        client.subscriptions[channel] = Subscribed(
+            channel=channel, after=after, entry=entry, topic=name, admits=admits
+        )
         self._state.call_log.began(entry)
         if client.held:
             client.held.release()
         return replies.accepted(message)
 
-    def _start(self, asked: int) -> int:
+    def _topic(self, name: str, client: CometdClient) -> BusTopic:
+        """Topic of a subscription.
+
+        :raises MessageRefusedError: the client cannot subscribe to it.
+        """
+        topic = self.bus.topic(name)
+        if topic is None and name.startswith(_GENERIC):
+            opened = self._open_channel(name, client.user_id)
+            if opened != "made":
+                raise MessageRefusedError(_NOT_OPENED[opened])
+            topic = self.bus.topic(name)
+        if error := topic_error(name, topic):
+            raise MessageRefusedError(error)
+        if topic is None:
+            raise AssertionError("a subscription to an unknown topic was accepted")
+        most = self._state.knobs.cometd_topic_subscribers
+        others = len(self._clients.subscribers(self._org_id, name))
+        if topic.kind in KINDS and most is not None and others >= most:
+            raise MessageRefusedError(replies.TOO_MANY_SUBSCRIPTIONS)
+        return topic
+
+    def _start(self, asked: int, topic: str) -> int:
         """Position on the bus after which a subscription starts.
 
         :raises MessageRefusedError: the replay id has expired or was never issued.
@@ -182,7 +234,7 @@ class MetaChannels:
                     return self.bus.start(pb.LATEST, b"")
                 case -2:
                     return self.bus.start(pb.EARLIEST, b"")
-            return self.bus.start(pb.CUSTOM, salesforce_ids.replay_id(asked))
+            return self.bus.start(pb.CUSTOM, salesforce_ids.replay_id(asked), topic)
         except RefusalError as refusal:
             raise MessageRefusedError(invalid_replay_id(asked, spaces=self._spaces)) from refusal
 

@@ -34,6 +34,12 @@ SIMULTANEOUS = (
 TOO_LARGE = "413::Maximum Request Size Exceeded"
 TOO_BUSY = "503::Server is too busy. Please try your request again later."
 UNKNOWN_CHANNEL = "404::Unknown channel"
+NO_ACCESS = "403::No access on channel"
+CASE_ONLY = "404::channel names may not vary only by case"
+TOO_MANY_CHANNELS = (
+    "403::Unable to create channel dynamically, maximum channel limit has been exceeded"
+)
+TOO_MANY_SUBSCRIPTIONS = "403::Subscription limit exceeded for this topic"
 # No text is published for it; Salesforce takes no events over CometD.
 NO_PUBLISHING = "400::Events cannot be published over CometD"
 

@@ -36,6 +36,7 @@ from airflow_provider_sfevents.emulator.state.cometd_clients import POLL_SECONDS
 if TYPE_CHECKING:
     from starlette.requests import Request
 
+    from airflow_provider_sfevents.emulator.cometd.meta_channels import OpenChannel
     from airflow_provider_sfevents.emulator.cometd.replies import Message
     from airflow_provider_sfevents.emulator.faults.fault_orders import FaultOrder
     from airflow_provider_sfevents.emulator.state.cometd_clients import CometdClient
@@ -49,12 +50,13 @@ class StreamingApp:
     """Streaming API routes of one org's My Domain.
 
     :param org_id: the org whose tokens are valid here.
+    :param open_channel: creates a generic channel on its first subscription, if it can.
     """
 
-    def __init__(self, state: EmulatorState, org_id: str) -> None:
+    def __init__(self, state: EmulatorState, org_id: str, open_channel: OpenChannel) -> None:
         self._state = state
         self._org_id = org_id
-        self._meta = MetaChannels(state, org_id)
+        self._meta = MetaChannels(state, org_id, open_channel)
         self._clients = state.cometd
         self._timer: asyncio.TimerHandle | None = None
 

@@ -67,12 +67,13 @@ class IncomingCalls:
     def topic(self, name: str, caller: AuthenticatedCall) -> BusTopic:
         """Find a topic by its exact name.
 
-        :raises RefusalError: the org has no such topic; names are case-sensitive.
+        :raises RefusalError: the org has no such topic, or the Streaming API alone serves it; names
+            are case-sensitive.
         """
         if not name.strip():
             raise RefusalError("topic.validation.empty")
         topic = caller.bus.topic(name)
-        if topic is not None:
+        if topic is not None and not topic.streaming_only:
             return topic
         if self._state.knobs.unknown_topic == "NOT_FOUND":
             raise RefusalError("topic.not.found", message=f"The topic {name} was not found.")

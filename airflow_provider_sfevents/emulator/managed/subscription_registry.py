@@ -110,7 +110,8 @@ class ManagedRegistry:
             "version": version,
         }
         subscription_rules.check_values(values)
-        subscription_rules.check_topic(topic, [one.name for one in self._bus.topics])
+        served = [one.name for one in self._bus.topics if not one.streaming_only]
+        subscription_rules.check_topic(topic, served)
         with self._lock:
             names = {one.developer_name for one in self.all()}
             subscription_rules.check_new(name, names, self._bus.knobs.max_managed)

@@ -127,13 +127,13 @@ def _checked(database: Database, channel: str, member: ChannelMember) -> Channel
 def _topic(database: Database, name: str) -> BusTopic:
     """Topic by its own name, or by the name of its event, object or change events."""
     for topic in database.bus.topics:
-        if topic.kind != "channel" and name in {
+        if topic.schema_id and name in {
             topic.name,
             topic.record,
             topic.name.rpartition("/")[2],
         }:
             return topic
-    known = ", ".join(one.name for one in database.bus.topics if one.kind != "channel") or "none"
+    known = ", ".join(one.name for one in database.bus.topics if one.schema_id) or "none"
     raise _refused(f"{name!r} is not defined in this org; defined: {known}")
 
 

@@ -29,6 +29,7 @@ from airflow_provider_sfevents.emulator.org.records.record_edits import (
     apply,
     body,
 )
+from airflow_provider_sfevents.emulator.org.streaming import push_topics, streaming_objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -66,6 +67,7 @@ class Database:
             self._restore(json.loads(note))
         bus.mark_channels = self._channel_selection.mark_channels
         bus.current_notes = self._current_notes
+        streaming_objects.offer_topics(self)
 
     # --- objects ----------------------------------------------------------------------------------
 
@@ -239,7 +241,13 @@ class Database:
             # The numbers of untracked objects are missing, as on the platform.
             published = [one for one in planned if self._objects[one.entity].tracked]
             note = {"records": [_to_json(one) for one in after.values()], "number": self._number}
-            return self._publish(published, how, at, note)
+            pushed = push_topics.events(
+                self.records(push_topics.PUSH_TOPIC), drafts, self.sobject, self.clock.now()
+            )
+            replay_ids = self._publish(published, how, at, note, pushed)
+            if any(edit.entity in streaming_objects.OBJECTS for edit in edits):
+                streaming_objects.offer_topics(self)
+            return replay_ids
 
     def empty(self, sobject: SObject, name: str, *, gap: bool) -> list[bytes]:
         """Store a definition that changes a field's type, and remove the field's values."""
@@ -303,10 +311,13 @@ class Database:
         how: TransactionStamp,
         at: datetime,
         note: dict[str, Any],
+        pushed: Sequence[tuple[str, EncodedEvent]] = (),
     ) -> list[bytes]:
+        """Publish change events and PushTopic events; return the replay ids of the former."""
         commit_number = self.next_commit_number()
         events = [encode(one, how, at, commit_number, self.bus) for one in planned]
-        return self.keep({**note, "commit_number": commit_number}, events)
+        replay_ids = self.keep({**note, "commit_number": commit_number}, [*events, *pushed])
+        return replay_ids[: len(events)]
 
     def keep(
         self, fact: dict[str, Any], events: Sequence[tuple[str, EncodedEvent]] = ()

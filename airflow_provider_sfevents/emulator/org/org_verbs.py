@@ -85,11 +85,13 @@ class OrgVerbs(RecordVerbs, ManagedVerbs):
         *,
         can_publish: bool = True,
         can_subscribe: bool = True,
+        standard_volume: bool = False,
     ) -> str:
         """Define a platform event and return its topic.
 
         :param fields: Salesforce types (`Text`, `Double`, `DateTime`, `DateOnly`, `Boolean` ...) by
             field name.
+        :param standard_volume: kept for 24 hours, and not served by the Pub/Sub API.
         """
         topic = f"/event/{name}"
         schema_id = self._add_schema(
@@ -103,6 +105,7 @@ class OrgVerbs(RecordVerbs, ManagedVerbs):
                 schema_id=schema_id,
                 can_publish=can_publish,
                 can_subscribe=can_subscribe,
+                streaming_only=standard_volume,
             )
         )
         return topic
@@ -341,7 +344,8 @@ class OrgVerbs(RecordVerbs, ManagedVerbs):
         :raises EmulatorError: the topic is not defined.
         """
         for topic in self._parts.bus.topics:
-            if name and name in {topic.name, topic.record}:
+            names = {topic.name, topic.record} if topic.kind != "push" else {topic.name}
+            if name and name in names:
                 return topic
         known = ", ".join(topic.name for topic in self._parts.bus.topics) or "none"
         raise EmulatorError(

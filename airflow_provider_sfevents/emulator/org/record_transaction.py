@@ -14,6 +14,10 @@ from airflow_provider_sfevents.emulator.org.records.record_edits import (
     RecordEdit,
     read_given,
 )
+from airflow_provider_sfevents.emulator.org.streaming.streaming_objects import (
+    check,
+    with_defaults,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,7 +51,7 @@ class Transaction:
         :raises RecordRefusedError: the creation is not possible; earlier changes stay.
         """
         sobject = self._database.sobject(entity)
-        given = read_given(sobject, fields)
+        given = dict(with_defaults(sobject.name, read_given(sobject, fields)))
         record_id = self._database.new_id(sobject)
         if _is_person(sobject, given):
             contacts = self._database.sobject("Contact")
@@ -111,7 +115,9 @@ class Transaction:
             gap=gap,
         )
         before = self._after.get(record_id) or self._database.record(entity, record_id)
-        self._after[record_id] = after = self._database.preview(edit, before)
+        after = self._database.preview(edit, before)
+        check(after, self._database)
+        self._after[record_id] = after
         self._edits.append(edit)
         return str(after.values.get(_PERSON_CONTACT) or "")
 

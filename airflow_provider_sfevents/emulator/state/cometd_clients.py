@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from airflow_provider_sfevents.emulator.state.call_log import RecordedSubscription
 
 # Streaming API Developer Guide, "Clients and Timeouts": a connect is held for 110 s, and the next
@@ -35,13 +37,23 @@ class HeldConnect(Protocol):
 class Subscribed:
     """One subscription of a client.
 
+    :param channel: as named by the client, with its filter.
     :param after: position up to which all events have been delivered.
     :param entry: its entry in the call log.
+    :param topic: topic of the bus; the channel if empty.
+    :param admits: decides by its payload if an event is for this subscription; None: all are.
     """
 
     channel: str
     after: int
     entry: RecordedSubscription
+    topic: str = ""
+    admits: Callable[[bytes], bool] | None = None
+
+    @property
+    def topic_name(self) -> str:
+        """Topic of the bus."""
+        return self.topic or self.channel
 
 
 @dataclass(slots=True, kw_only=True)
@@ -142,6 +154,17 @@ class CometdClients:
         """Number of clients of an org, which its limit of concurrent clients counts."""
         with self._lock:
             return sum(1 for client in self._by_id.values() if client.org_id == org_id)
+
+    def subscribers(self, org_id: str, topic: str) -> list[str]:
+        """User ids of all subscriptions to a topic, once per subscription."""
+        with self._lock:
+            return [
+                client.user_id
+                for client in self._by_id.values()
+                if client.org_id == org_id
+                for one in tuple(client.subscriptions.values())
+                if one.topic_name == topic
+            ]
 
     def close(self) -> None:
         """Answer every held connect, and hold no further one."""

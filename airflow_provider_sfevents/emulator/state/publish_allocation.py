@@ -21,9 +21,10 @@ _HOUR = 3600.0
 def counts(topic: str) -> bool:
     """True if deliveries of a topic use the allocation.
 
-    Real-time monitoring does not (API guide).
+    Real-time monitoring, PushTopics and generic channels do not (API guide): the latter have limits
+    of their own.
     """
-    return not topic.endswith("EventStream")
+    return not topic.endswith("EventStream") and not topic.startswith(("/topic/", "/u/"))
 
 
 class PublishAllocation:

@@ -72,7 +72,7 @@ class OrgResource:
 
     def _by_name(self, asked: RestRequest) -> Any:
         for topic in self._bus.topics:
-            if asked.path["event"] == topic.name.rpartition("/")[2] and topic.kind != "channel":
+            if asked.path["event"] == topic.name.rpartition("/")[2] and topic.schema_id:
                 return self._schema(topic.schema_id, asked)
         raise not_found()
 

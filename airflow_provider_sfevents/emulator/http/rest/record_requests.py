@@ -76,7 +76,7 @@ class RecordResource:
     def _all(self, asked: RestRequest) -> Any:
         names = self._database.names
         shown = [described_briefly(self._sobject(name), asked.version) for name in names]
-        events = [one for one in self._database.bus.topics if one.kind != "channel"]
+        events = [one for one in self._database.bus.topics if one.schema_id]
         shown += [event_described_briefly(one, asked.version) for one in events]
         return {"encoding": "UTF-8", "maxBatchSize": _MOST_TOGETHER, "sobjects": shown}
 

@@ -17,6 +17,9 @@ from airflow_provider_sfevents.emulator.http.rest.record_requests import RecordR
 from airflow_provider_sfevents.emulator.http.rest.rest_requests import RestGate
 from airflow_provider_sfevents.emulator.http.rest.setup_edits import SetupEdits
 from airflow_provider_sfevents.emulator.http.rest.soql_queries import QueryResource
+from airflow_provider_sfevents.emulator.http.rest.streaming_channels import (
+    StreamingChannelResource,
+)
 from airflow_provider_sfevents.emulator.http.rest.tooling_api import ToolingResource
 from airflow_provider_sfevents.emulator.org.record_errors import RecordRefusedError, not_found
 from airflow_provider_sfevents.emulator.state.publish_allocation import OVER
@@ -69,6 +72,7 @@ def rest_routes(state: EmulatorState, org: Org) -> list[Route]:
         *ToolingResource(SetupEdits(database, org.managed)).routes(gate),
         *QueryResource(database).routes(gate),
         *BulkQueryResource(database).routes(gate),
+        *StreamingChannelResource(database, state.cometd, org.org_id).routes(gate),
         *RecordResource(database, publish).routes(gate),
         Route(f"{_DATA}/{{rest:path}}", gate.serving(nothing_there), methods=_METHODS),
     ]

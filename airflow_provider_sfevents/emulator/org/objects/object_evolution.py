@@ -42,6 +42,7 @@ def define(
         prefix = STANDARD[name].prefix
         kinds = {**_standard(name, knobs), **fields}
         required = (*STANDARD[name].required, *required)
+        tracked = tracked and STANDARD[name].tracked
     elif name.endswith("__c"):
         prefix = before.prefix if before else _prefix(known)
         kinds = {"OwnerId": "Lookup", "Name": "Text", **STAMPS, **fields}

@@ -13,15 +13,20 @@ class StandardObject:
 
     :param own: fields before the system fields.
     :param more: fields after them.
+    :param owned: records have an owner.
+    :param tracked: changes are published.
     """
 
     prefix: str
     own: dict[str, str]
     required: tuple[str, ...]
     more: dict[str, str]
+    owned: bool = True
+    tracked: bool = True
 
     def fields(self) -> dict[str, str]:
-        return {**self.own, "OwnerId": "Lookup", **STAMPS, **self.more}
+        owner = {"OwnerId": "Lookup"} if self.owned else {}
+        return {**self.own, **owner, **STAMPS, **self.more}
 
 
 STANDARD = {
@@ -111,6 +116,32 @@ STANDARD = {
         },
         required=("LastName", "Company"),
         more={"HasOptedOutOfEmail": "Checkbox"},
+    ),
+    "PushTopic": StandardObject(
+        prefix="0IF",
+        own={
+            "Name": "Text",
+            "Query": "Text",
+            "ApiVersion": "Double",
+            "IsActive": "Checkbox",
+            "NotifyForFields": "Picklist",
+            "NotifyForOperationCreate": "Checkbox",
+            "NotifyForOperationUpdate": "Checkbox",
+            "NotifyForOperationDelete": "Checkbox",
+            "NotifyForOperationUndelete": "Checkbox",
+            "Description": "Text",
+        },
+        required=("Name", "Query", "ApiVersion"),
+        more={},
+        owned=False,
+        tracked=False,
+    ),
+    "StreamingChannel": StandardObject(
+        prefix="0M6",
+        own={"Name": "Text", "Description": "Text", "IsDynamic": "Checkbox"},
+        required=("Name",),
+        more={},
+        tracked=False,
     ),
 }
 PERSON_FIELDS = {

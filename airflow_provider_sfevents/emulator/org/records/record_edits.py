@@ -71,6 +71,7 @@ class ChangeDraft:
     :param fields: body: a dict for a compound, None for a removed value.
     :param diffs: names of fields whose value is a diff.
     :param record: record after the edit.
+    :param before: record before it; None for a creation.
     """
 
     change_type: str
@@ -78,6 +79,7 @@ class ChangeDraft:
     record_id: str
     user_id: str
     record: Record
+    before: Record | None = None
     fields: Mapping[str, Any] = field(default_factory=dict)
     diffs: tuple[str, ...] = ()
 
@@ -138,6 +140,7 @@ def apply(
         record_id=edit.record_id,
         user_id=edit.user_id,
         record=after,
+        before=before,
         fields={} if edit.gap else fields,
         diffs=() if edit.gap else diffs,
     )
