@@ -41,8 +41,8 @@ def limits(knobs: Knobs, used: UsedAllowances) -> dict[str, dict[str, int]]:
     clients = _size(knobs.cometd_max_clients, _CLIENTS)
     left = {
         "DailyDeliveredPlatformEvents": (delivered, used.delivered),
-        # The emulator has no PushTopics, generic events or standard-volume events, and no add-on
-        # licence with a monthly allowance.
+        # Events over the Streaming API are not counted here, and there is no add-on licence with a
+        # monthly allowance.
         "DailyDurableGenericStreamingApiEvents": (_STREAMED, 0),
         "DailyDurableStreamingApiEvents": (_STREAMED, 0),
         "DailyGenericStreamingApiEvents": (_STREAMED, 0),
