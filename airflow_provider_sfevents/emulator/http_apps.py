@@ -18,7 +18,7 @@ from airflow_provider_sfevents.emulator.http.admin.record_admin import RecordAdm
 from airflow_provider_sfevents.emulator.http.logins.login_routes import LoginRoutes
 from airflow_provider_sfevents.emulator.http.request_bodies import bounded
 from airflow_provider_sfevents.emulator.http.rest.rest_routes import rest_routes, without_slash
-from airflow_provider_sfevents.emulator.org.streaming.dynamic_channels import open_channel
+from airflow_provider_sfevents.emulator.org.dynamic_channels import open_channel
 
 if TYPE_CHECKING:
     from starlette.requests import Request

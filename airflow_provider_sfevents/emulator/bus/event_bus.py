@@ -14,9 +14,9 @@ import threading
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.emulator import salesforce_ids
+from airflow_provider_sfevents.emulator.bus import retention
 from airflow_provider_sfevents.emulator.bus.listeners import Listeners
 from airflow_provider_sfevents.emulator.bus.replay_log import IssuedPositions, StoredEvent, TopicLog
-from airflow_provider_sfevents.emulator.bus.retention import HOUR, drop_expired, kept_seconds
 from airflow_provider_sfevents.emulator.bus.topic import (
     BusTopic,
     EncodedEvent,
@@ -214,7 +214,9 @@ class Bus:
                 raise RefusalError("subscription.fetch.replayid.validation.failed")
             position = salesforce_ids.position_of(replay_id)
             known = (self._issued, *self._issued_before)
-            since = self._clock.timestamp() - kept_seconds(self._topics.get(topic), self.knobs)
+            since = self._clock.timestamp() - retention.kept_seconds(
+                self._topics.get(topic), self.knobs
+            )
             if position is None or not any(issued.holds(position, since) for issued in known):
                 raise RefusalError("subscription.fetch.replayid.corrupted")
             return position
@@ -291,8 +293,7 @@ class Bus:
 
     def kept_since(self) -> float:
         """Time of the oldest event that may still be retained."""
-        knobs = self.knobs
-        return self._clock.timestamp() - (knobs.retention_hours + knobs.purge_late_hours) * HOUR
+        return self._clock.timestamp() - retention.longest_seconds(self.knobs)
 
     def sweep(self) -> None:
         """Remove expired events, also from the journal."""
@@ -386,15 +387,10 @@ class Bus:
         now = self._clock.timestamp()
         if now < self._next_purge:
             return  # called on each access; the topics are scanned only when something is due
-        kept, late = kept_seconds(None, self.knobs), self.knobs.purge_late_hours * HOUR
-        aging: list[tuple[IssuedPositions | TopicLog, float]]
-        aging = [(issued, kept) for issued in (self._issued, *self._issued_before)]
-        aging += [
-            (log, kept_seconds(self._topics.get(name), self.knobs) + late)
-            for logs in (self._logs, self._left_out)
-            for name, log in logs.items()
-        ]
-        self._next_purge = drop_expired(aging, now, now + kept)
+        issued = (self._issued, *self._issued_before)
+        logs = [*self._logs.items(), *self._left_out.items()]
+        by_topic = [(self._topics.get(name), log) for name, log in logs]
+        self._next_purge = retention.purge(issued, by_topic, self.knobs, now)
         self._issued_before = [one for one in self._issued_before if one.newest is not None]
         if self.journal:
-            self.journal.sweep(now, now - kept - late)
+            self.journal.sweep(now, now - retention.longest_seconds(self.knobs))

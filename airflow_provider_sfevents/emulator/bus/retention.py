@@ -22,20 +22,37 @@ HOUR = 3600.0
 def kept_seconds(topic: BusTopic | None, knobs: Knobs) -> float:
     """Seconds for which a topic's events are kept; the bus's longest retention without a topic."""
     if topic and topic.streaming_only:
-        return min(knobs.retention_hours, knobs.streaming_retention_hours) * HOUR
+        return shortest_seconds(knobs)
     return knobs.retention_hours * HOUR
 
 
-def drop_expired(
-    aging: Iterable[tuple[IssuedPositions | TopicLog, float]], now: float, otherwise: float
-) -> float:
-    """Remove expired entries of logs, each given with its age in seconds.
+def shortest_seconds(knobs: Knobs) -> float:
+    """Seconds for which every event is kept, whatever its topic."""
+    return min(knobs.retention_hours, knobs.streaming_retention_hours) * HOUR
 
-    :returns: time at which the next entry expires; `otherwise` if all logs are empty.
+
+def longest_seconds(knobs: Knobs) -> float:
+    """Seconds after which no event is kept, whatever its topic."""
+    return (knobs.retention_hours + knobs.purge_late_hours) * HOUR
+
+
+def purge(
+    issued: Iterable[IssuedPositions],
+    logs: Iterable[tuple[BusTopic | None, TopicLog]],
+    knobs: Knobs,
+    now: float,
+) -> float:
+    """Remove what has expired from the issued positions and from the topics' logs.
+
+    :returns: time at which the next entry can expire, also one that comes from now on.
     """
-    due = []
+    late = knobs.purge_late_hours * HOUR
+    aging: list[tuple[IssuedPositions | TopicLog, float]]
+    aging = [(one, kept_seconds(None, knobs)) for one in issued]
+    aging += [(log, kept_seconds(topic, knobs) + late) for topic, log in logs]
+    due = [now + shortest_seconds(knobs)]
     for log, age in aging:
         log.drop_before(now - age)
         if log.oldest is not None:
             due.append(log.oldest + age)
-    return min(due, default=otherwise)
+    return min(due)

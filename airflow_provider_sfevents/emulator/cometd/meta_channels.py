@@ -18,7 +18,7 @@ from airflow_provider_sfevents.emulator.cometd.message_parsing import (
     replay_asked,
 )
 from airflow_provider_sfevents.emulator.errors import RefusalError
-from airflow_provider_sfevents.emulator.org.streaming.dynamic_channels import Opened
+from airflow_provider_sfevents.emulator.org.dynamic_channels import Opened
 from airflow_provider_sfevents.emulator.state.cometd_clients import (
     RECONNECT_SECONDS,
     CometdClient,

@@ -15,6 +15,7 @@ from airflow_provider_sfevents.emulator.bus import avro_schemas
 from airflow_provider_sfevents.emulator.bus.payload_codec import milliseconds
 from airflow_provider_sfevents.emulator.bus.topic import BusTopic, with_member
 from airflow_provider_sfevents.emulator.errors import EmulatorError
+from airflow_provider_sfevents.emulator.org import streaming_objects
 from airflow_provider_sfevents.emulator.org.channels.channel_members import Channels
 from airflow_provider_sfevents.emulator.org.channels.channel_selection import ChannelSelection
 from airflow_provider_sfevents.emulator.org.objects import object_evolution
@@ -29,7 +30,7 @@ from airflow_provider_sfevents.emulator.org.records.record_edits import (
     apply,
     body,
 )
-from airflow_provider_sfevents.emulator.org.streaming import push_topics, streaming_objects
+from airflow_provider_sfevents.emulator.org.streaming import push_topics
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -67,7 +68,7 @@ class Database:
             self._restore(json.loads(note))
         bus.mark_channels = self._channel_selection.mark_channels
         bus.current_notes = self._current_notes
-        streaming_objects.offer_topics(self)
+        self._offer_topics()
 
     # --- objects ----------------------------------------------------------------------------------
 
@@ -188,6 +189,11 @@ class Database:
         with self.lock:
             return self._tables.get(entity, {}).get(record_id)
 
+    def _offer_topics(self) -> None:
+        """Define the topics that records of the Streaming API stand for."""
+        records = [one for entity in streaming_objects.OBJECTS for one in self.records(entity)]
+        streaming_objects.offer_topics(self.bus, records)
+
     def records(self, entity: str) -> list[Record]:
         """Every record of an object in order of creation, including deleted ones."""
         with self.lock:
@@ -246,7 +252,7 @@ class Database:
             )
             replay_ids = self._publish(published, how, at, note, pushed)
             if any(edit.entity in streaming_objects.OBJECTS for edit in edits):
-                streaming_objects.offer_topics(self)
+                self._offer_topics()
             return replay_ids
 
     def empty(self, sobject: SObject, name: str, *, gap: bool) -> list[bytes]:

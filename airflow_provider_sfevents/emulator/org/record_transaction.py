@@ -14,7 +14,7 @@ from airflow_provider_sfevents.emulator.org.records.record_edits import (
     RecordEdit,
     read_given,
 )
-from airflow_provider_sfevents.emulator.org.streaming.streaming_objects import (
+from airflow_provider_sfevents.emulator.org.streaming_objects import (
     check,
     with_defaults,
 )
@@ -116,7 +116,9 @@ class Transaction:
         )
         before = self._after.get(record_id) or self._database.record(entity, record_id)
         after = self._database.preview(edit, before)
-        check(after, self._database)
+        database = self._database
+        most = database.bus.knobs.generic_channels
+        check(after, database.records(after.entity), database.sobject, most)
         self._after[record_id] = after
         self._edits.append(edit)
         return str(after.values.get(_PERSON_CONTACT) or "")

@@ -210,7 +210,8 @@ def test_answers_are_dated_by_the_clock_of_commit_times(bus: Emulator, rest: Res
 def test_objects_describe_themselves(bus: Emulator, rest: Rest) -> None:
     """Objects have names, prefixes and typed fields; a description creates no topic."""
     listed = {one["name"]: one for one in rest.ask("GET", "/sobjects").body["sobjects"]}
-    assert set(listed) == {"Account", "Contact", "Opportunity", "Lead"}
+    tracked = {"Account", "Contact", "Opportunity", "Lead"}
+    assert set(listed) == {*tracked, "PushTopic", "StreamingChannel"}
     about = rest.ask("GET", "/sobjects/Opportunity").body["objectDescribe"]
     assert (about, about["keyPrefix"]) == (listed["Opportunity"], "006")
     assert bus.org.bus.topics == ()

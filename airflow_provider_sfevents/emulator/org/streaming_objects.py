@@ -11,10 +11,11 @@ from airflow_provider_sfevents.emulator.org.streaming.generic_channels import ST
 from airflow_provider_sfevents.emulator.org.streaming.push_topics import PUSH_TOPIC
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from airflow_provider_sfevents.emulator.org.database import Database
+    from airflow_provider_sfevents.emulator.bus.event_bus import Bus
     from airflow_provider_sfevents.emulator.org.records.record_edits import Record
+    from airflow_provider_sfevents.emulator.org.streaming.push_topics import FindObject
 
 OBJECTS = (PUSH_TOPIC, STREAMING_CHANNEL)
 
@@ -24,27 +25,32 @@ def with_defaults(entity: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**push_topics.DEFAULTS, **given} if entity == PUSH_TOPIC else given
 
 
-def check(record: Record, database: Database) -> None:
+def check(
+    record: Record, records: Sequence[Record], find: FindObject, most_channels: int | None
+) -> None:
     """Check a record of either object; other objects have no rules here.
 
+    :param records: of the same object.
+    :param most_channels: generic channels that the org may have; None: no limit.
     :raises RecordRefusedError: the org would refuse it.
     """
     if record.entity not in OBJECTS or record.deleted_at is not None:
         return
-    others = [one for one in database.records(record.entity) if one.id != record.id]
+    others = [one for one in records if one.id != record.id]
     if record.entity == PUSH_TOPIC:
-        push_topics.check(record, others, database.sobject)
+        push_topics.check(record, others, find)
     else:
-        generic_channels.check(record, others, database.bus.knobs.generic_channels)
+        generic_channels.check(record, others, most_channels)
 
 
-def offer_topics(database: Database) -> None:
+def offer_topics(bus: Bus, records: Sequence[Record]) -> None:
     """Define the topics of all such records, and remove those of deleted ones.
 
     A topic loses its events when its record is deleted or renamed.
+
+    :param records: of both objects.
     """
-    bus = database.bus
-    kept = [one for entity in OBJECTS for one in database.records(entity) if one.deleted_at is None]
+    kept = [one for one in records if one.deleted_at is None]
     topics = [
         push_topics.topic(one) if one.entity == PUSH_TOPIC else generic_channels.topic(one)
         for one in kept
