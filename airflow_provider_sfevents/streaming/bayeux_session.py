@@ -54,6 +54,8 @@ class BayeuxSession:
     :ivar interval: seconds to wait before the next connect.
     :ivar poll_seconds: time for which the service may hold a connect.
     :ivar failure: of the last answer, if it was about the session.
+    :ivar missed: channels from `latest` that lost a session before their first event. What is
+        published until the next subscription is missed there.
     :ivar handshakes: that succeeded.
     """
 
@@ -62,6 +64,7 @@ class BayeuxSession:
     interval: float = 0.0
     poll_seconds: float = POLL_SECONDS
     failure: Failure | None = None
+    missed: list[str] = field(default_factory=list)
     handshakes: int = 0
     _ids: Iterator[int] = field(default_factory=lambda: count(1))
 
@@ -114,7 +117,9 @@ class BayeuxSession:
     def lose(self) -> None:
         """Forget the session: a handshake and the subscriptions are due."""
         self.client_id = ""
-        for one in self.channels.values():
+        for name, one in self.channels.items():
+            if one.is_subscribed and one.replay == messages.NEW_EVENTS:
+                self.missed.append(name)
             one.is_subscribed = False
 
     def take(self, answer: Iterable[tuple[Message, str]], of_client: str) -> list[StreamedEvent]:

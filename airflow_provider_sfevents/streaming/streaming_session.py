@@ -64,6 +64,7 @@ class StreamingSession:
     :param settings: login and trust, as for the Pub/Sub API.
     :param tries: of reaching the service in a row before an error that could pass is raised.
     :param pause: waits so many seconds.
+    :param http: makes the client for a host and a time limit.
     :param loads: reads the JSON of an event's message.
     """
 
@@ -76,6 +77,7 @@ class StreamingSession:
         sessions: SessionCache = PROCESS_SESSIONS,
         clock: Clock | None = None,
         pause: Callable[[float], Awaitable[Any]] = asyncio.sleep,
+        http: Callable[[Settings, str, float], httpx.AsyncClient] = open_http,
         loads: Callable[[str], Any] = json.loads,
     ) -> None:
         self._settings = settings
@@ -84,12 +86,14 @@ class StreamingSession:
         self._sessions = sessions
         self._clock = clock or Clock()
         self._pause = pause
+        self._open_http = http
         self._loads = loads
         self._bayeux = BayeuxSession()
         self._login: Session | None = None
         self._has_renewed = False
         self._http: httpx.AsyncClient | None = None
         self._poll: asyncio.Task[tuple[str, httpx.Response]] | None = None
+        self._kept: list[StreamedEvent] = []
         self._subscribed_at: dict[str, datetime | None] = {}
         self._lock = asyncio.Lock()
         self._failed = 0
@@ -153,29 +157,34 @@ class StreamingSession:
         """
         while True:
             await self._ready()
+            if self._kept:
+                break
             if self._poll is None:
                 self._poll = asyncio.ensure_future(self._connect())
             try:
                 client_id, answer = await asyncio.shield(self._poll)
             except httpx.HTTPError as error:
                 self._poll = None
+                # The lost answer's events are gone for this session, and come again on the next.
+                self._bayeux.lose()
                 await self._not_reached(error)
                 continue
             self._poll = None
-            events = self._taken(client_id, answer)
-            if events or self._bayeux.failure is None:
-                return events
+            self._kept += self._taken(client_id, answer)
+            if self._kept or self._bayeux.failure is None:
+                break
+        events, self._kept = self._kept, []
+        return events
 
     async def close(self) -> list[StreamedEvent]:
         """End the session, so that it does not count against the org's clients any more.
 
         :returns: events that the open poll has brought meanwhile.
         """
-        events: list[StreamedEvent] = []
         poll, self._poll = self._poll, None
         try:
             if self._bayeux.client_id:
-                events = await self._disconnect(poll)
+                await self._disconnect(poll)
         except (httpx.HTTPError, SfEventsError, TimeoutError) as error:
             logger.info("The session of the Streaming API ends by itself: %s", error)
         finally:
@@ -186,21 +195,22 @@ class StreamingSession:
             http, self._http = self._http, None
             if http is not None:
                 await http.aclose()
+        events, self._kept = self._kept, []
         return events
 
-    async def _disconnect(
-        self, poll: asyncio.Task[tuple[str, httpx.Response]] | None
-    ) -> list[StreamedEvent]:
+    async def _disconnect(self, poll: asyncio.Task[tuple[str, httpx.Response]] | None) -> None:
         async with asyncio.timeout(DISCONNECT_SECONDS):
             [body] = split([self._bayeux.to_disconnect()])
             await self._post(body)
-            return self._taken(*await poll) if poll is not None else []
+            if poll is not None:
+                self._kept += self._taken(*await poll)
 
     async def _ready(self) -> None:
         """See to it that there is a session with all subscriptions."""
         async with self._lock:
             while True:
                 await self._mend()
+                self._tell_missed()
                 if not self._bayeux.client_id:
                     due = [self._bayeux.to_handshake()]
                 elif not (due := self._bayeux.to_subscribe()):
@@ -211,6 +221,15 @@ class StreamingSession:
                     await self._not_reached(error)
             if refused := self._bayeux.refused_channel():
                 raise refused.error
+
+    def _tell_missed(self) -> None:
+        channels, self._bayeux.missed = self._bayeux.missed, []
+        for channel in channels:
+            logger.warning(
+                "Events of %s that are published until the next subscription are missed: none has "
+                "come yet to continue from.",
+                channel,
+            )
 
     async def _mend(self) -> None:
         """Do what the last answer's failure asks for.
@@ -264,7 +283,7 @@ class StreamingSession:
         for body in split(due):
             before = self._bayeux.subscribed
             answer = await self._post(body)
-            self._taken(client_id, answer)
+            self._kept += self._taken(client_id, answer)
             for channel in self._bayeux.subscribed - before:
                 self._subscribed_at[channel] = _time_of(answer)
             if self._bayeux.failure is not None:
@@ -295,7 +314,7 @@ class StreamingSession:
             self._login = await self._sessions.get(self._settings, self._clock)
         login = self._login
         if self._http is None:
-            self._http = open_http(self._settings, login.instance_url, ANSWER_SECONDS)
+            self._http = self._open_http(self._settings, login.instance_url, ANSWER_SECONDS)
         return await self._http.post(
             login.instance_url + self._path,
             content=body,

@@ -59,6 +59,7 @@ def test_a_lost_session_continues_after_the_last_event() -> None:
     answered(session, LOST)
     assert session.failure is not None
     assert replays(session) == [{"/topic/A": 9}, {"/topic/B": -1}]
+    assert session.missed == ["/topic/B", "/topic/B"]
 
 
 def test_an_advised_handshake_is_one() -> None:

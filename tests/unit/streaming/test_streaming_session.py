@@ -1,0 +1,116 @@
+"""A session over a made-up transport, for what no server does on request."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+import httpx
+
+from airflow_provider_sfevents.pubsub.auth.secret import Secret
+from airflow_provider_sfevents.pubsub.auth.session_cache import SessionCache
+from airflow_provider_sfevents.pubsub.auth.settings import SessionToken, Settings
+from airflow_provider_sfevents.replay_point import EARLIEST, LATEST
+from airflow_provider_sfevents.streaming.streaming_session import StreamingSession
+
+if TYPE_CHECKING:
+    import pytest
+
+    from airflow_provider_sfevents.replay_point import ReplayPoint
+    from airflow_provider_sfevents.streaming.bayeux_messages import StreamedEvent
+
+SETTINGS = Settings(
+    login=SessionToken(
+        token=Secret("00D000000000001!t"), instance_url="http://localhost", org_id="00D000000000001"
+    )
+)
+
+
+def event(replay_id: int) -> dict[str, Any]:
+    return {"channel": "/topic/A", "data": {"event": {"replayId": replay_id}}}
+
+
+class Server:
+    """Answers what it is told to, in turn; then accepts everything without events.
+
+    :ivar asked: channels of the messages so far, a subscribe with its replay map.
+    """
+
+    def __init__(self, **answers: list[Any]) -> None:
+        self.asked: list[Any] = []
+        self._answers = answers
+        self._clients = 0
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        found: list[Any] = []
+        for message in json.loads(request.content):
+            name = message["channel"].removeprefix("/meta/")
+            self.asked.append(message["ext"]["replay"] if name == "subscribe" else name)
+            told = self._answers.get(name)
+            answer = told.pop(0) if told else []
+            if isinstance(answer, Exception):
+                raise answer
+            self._clients += name == "handshake"
+            good = {**message, "successful": True, "clientId": f"c{self._clients}"}
+            found += [*answer, good]
+        return httpx.Response(200, json=found)
+
+    def open(self, *_: Any) -> httpx.AsyncClient:
+        return httpx.AsyncClient(transport=httpx.MockTransport(self))
+
+
+async def _at_once(_: float) -> None:
+    await asyncio.sleep(0)
+
+
+def received(
+    server: Server, times: int, start: ReplayPoint = EARLIEST
+) -> tuple[list[StreamedEvent], list[StreamedEvent]]:
+    """Events of some `receive`s and of the close."""
+
+    async def run() -> tuple[list[StreamedEvent], list[StreamedEvent]]:
+        session = StreamingSession(
+            SETTINGS, sessions=SessionCache(), http=server.open, pause=_at_once
+        )
+        await session.subscribe("/topic/A", start)
+        found = [one for _ in range(times) for one in await session.receive()]
+        return found, await session.close()
+
+    return asyncio.run(run())
+
+
+def ids(events: list[StreamedEvent]) -> list[int | None]:
+    return [one.replay_id for one in events]
+
+
+def test_a_cut_poll_is_followed_by_another_session() -> None:
+    """The events of a lost answer come again only to a new subscription."""
+    cut = httpx.ReadError("cut")
+    server = Server(connect=[[event(3)], cut, [event(5)]])
+    found, rest = received(server, 2)
+    assert (ids(found), rest) == ([3, 5], [])
+    assert server.asked == [
+        *("handshake", {"/topic/A": -2}, "connect", "connect"),
+        *("handshake", {"/topic/A": 3}, "connect", "disconnect"),
+    ]
+
+
+def test_events_beside_the_answer_to_a_subscribe_are_kept() -> None:
+    """An event may come with any answer; the next `receive` returns it without a poll."""
+    server = Server(subscribe=[[event(1)]])
+    assert ids(received(server, 1)[0]) == [1]
+    assert "connect" not in server.asked
+    server = Server(subscribe=[[event(1)]])
+    assert ids(received(server, 0)[1]) == [1]
+
+
+def test_missed_events_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    """A session from `latest` that is lost before its first event misses some, and says so."""
+    received(Server(connect=[httpx.ReadError("cut")]), 1, LATEST)
+    assert "Events of /topic/A that are published until the next subscription are missed" in (
+        caplog.text
+    )
+    caplog.clear()
+    received(Server(connect=[[event(1)], httpx.ReadError("cut")]), 2, LATEST)
+    assert "are missed" not in caplog.text
