@@ -9,7 +9,11 @@
     - `AuthenticationError`: Salesforce refused the credentials; a retry changes nothing
     - `TransportError`: the network or the service failed; a retry is right
         - `QuotaExceededError`: an allowance of the org is used up; a retry soon is wrong
+        - `TransportTimeoutError`: the client's connection did not come back within its timeout
         - `PublishInterruptedError`: some events may be on the bus, and the answer to them is lost
+    - `ServerError`: the service refused a request of `SalesforceStreamingClient`
+        - `ReplayError`: the service refused the replay id of a subscription
+    - `ClientClosedError`: the client is not open, and has no more messages
     - `EventsRefusedError`: the service accepted some of the published events and refused others
     - `StagingError`: the staging area could not be read or written, or has invalid content
         - `LeaseGoneError`: the file of the task's lease is gone; a retry takes a new lease
@@ -102,6 +106,35 @@ class PublishInterruptedError(TransportError):
     def left(self) -> dict[int, str]:
         """Ids of all events without a result, by the numbers of their records, in order."""
         return dict(sorted({**self.uncertain, **self.unsent}.items()))
+
+
+class TransportTimeoutError(TransportError):
+    """The client lost its connection, and `connection_timeout` seconds did not bring it back."""
+
+
+class ServerError(SfEventsError):
+    """The service refused a request of the client, over either transport.
+
+    :param error_message: the service's reason.
+    :param error_code: the Streaming API's number, such as 400; None over the Pub/Sub API.
+    """
+
+    def __init__(self, error_message: str, error_code: int | None = None) -> None:
+        super().__init__(error_message, error_code)
+        self.error_message = error_message
+        self.error_code = error_code
+
+    # Not marked as an override: some Spark clusters do not have typing_extensions.
+    def __str__(self) -> str:  # type: ignore[explicit-override]
+        return self.error_message
+
+
+class ReplayError(ServerError):
+    """The service refused the replay id: expired, of another org or transport, or invalid."""
+
+
+class ClientClosedError(SfEventsError):
+    """The client is not open; a closed client has no more messages either."""
 
 
 class EventsRefusedError(SfEventsError):

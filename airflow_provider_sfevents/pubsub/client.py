@@ -291,6 +291,14 @@ class PubSubClient:
         finally:
             await subscription.close()
 
+    async def outlasting(self, topic: str, start: ReplayPoint) -> Subscription:
+        """A subscription that opens streams again until its user closes it; nothing is open yet.
+
+        :raises SfEventsError: the user may not subscribe, or the service cannot be reached.
+        """
+        await self.require_readable(topic)
+        return self._subscription(topic, start, outlast=True)
+
     async def publish(
         self, topic: str, events: Sequence[Mapping[str, Any]], *, ids: Sequence[str] | None = None
     ) -> list[PublishResult]:

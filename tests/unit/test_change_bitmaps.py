@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_sfevents.spark.avro.bitmaps import field_names, set_bits
+from airflow_provider_sfevents.change_bitmaps import field_names, set_bits
 
 ADDRESS = ("Street", "City", "State", "PostalCode", "Country")
 NAMES = [

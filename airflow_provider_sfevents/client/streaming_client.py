@@ -1,0 +1,307 @@
+"""`SalesforceStreamingClient`: an asyncio client for events, without Airflow."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Self
+
+from airflow_provider_sfevents.client.authenticators import PasswordAuthenticator, settings_of
+from airflow_provider_sfevents.client.connection_watch import ConnectionWatch
+from airflow_provider_sfevents.client.message_buffer import MessageBuffer
+from airflow_provider_sfevents.client.replay_markers import ReplayOption, start_from
+from airflow_provider_sfevents.client.replay_storages import (
+    ReplayMarkerStorage,
+    ReplayMarkerStoragePolicy,
+    storage_from,
+)
+from airflow_provider_sfevents.client.transports import (
+    TransportName,
+    client_error,
+    transport_for,
+)
+from airflow_provider_sfevents.exceptions import (
+    ClientClosedError,
+    ConfigurationError,
+    SfEventsError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Mapping, MutableMapping
+    from types import TracebackType
+
+    from airflow_provider_sfevents.client.authenticators import Authenticator
+    from airflow_provider_sfevents.client.pubsub_transport import PubSubTransport
+    from airflow_provider_sfevents.client.transports import ClientTransport
+    from airflow_provider_sfevents.pubsub.auth.settings import Login, Settings
+
+    Message = dict[str, Any]
+    Replay = ReplayOption | ReplayMarkerStorage | MutableMapping[str, Any] | int | str
+
+_CLOSED = "The client is closed. Use it as `async with`, or call `open()` first."
+
+
+class Client:
+    """Client for several channels, to be used as `async with` or with `open` and `close`.
+
+    Messages are prefetched into a buffer and read by `receive` or `async for`. What is in the
+    buffer can be read after the connection was lost, and after `close`.
+
+    :param authenticator: a `PasswordAuthenticator` or `RefreshTokenAuthenticator`, a login of the
+        package, or `Settings`.
+    :param replay: start of subscriptions, or the storage of markers (`replay_storages`).
+    :param replay_fallback: start of a subscription whose replay id the service refuses.
+    :param replay_storage_policy: when markers are stored.
+    :param connection_timeout: seconds for a lost connection to come back; None: no limit.
+    :param max_pending_count: most messages in the buffer; None: no limit. Over the Pub/Sub API as
+        many may be on the way for each channel, 100 at most.
+    :param json_dumps: makes JSON of requests; used by the Streaming API alone.
+    :param json_loads: reads JSON of answers; used by the Streaming API alone.
+    :param transport: `pubsub` or `streaming`, for channels that both have.
+    :param raw: add each event's bytes to its message, as `data.raw`.
+    :raises ConfigurationError: an argument is wrong.
+    """
+
+    def __init__(
+        self,
+        authenticator: Authenticator | Login | Settings,
+        *,
+        replay: Replay = ReplayOption.NEW_EVENTS,
+        replay_fallback: ReplayOption | int | str | None = None,
+        replay_storage_policy: ReplayMarkerStoragePolicy = ReplayMarkerStoragePolicy.AUTOMATIC,
+        connection_timeout: float | None = 10.0,
+        max_pending_count: int | None = 100,
+        json_dumps: Callable[[Any], str] = json.dumps,
+        json_loads: Callable[[str], Any] = json.loads,
+        transport: str = TransportName.PUBSUB,
+        raw: bool = False,
+    ) -> None:
+        self.settings = settings_of(authenticator)
+        self.replay_storage = storage_from(replay)
+        self.replay_fallback = replay_fallback
+        self.replay_storage_policy = replay_storage_policy
+        self.connection_timeout = connection_timeout
+        self.max_pending_count = max_pending_count
+        self._fallback = None if replay_fallback is None else start_from(replay_fallback)
+        self._json = (json_dumps, json_loads)
+        self._raw = raw
+        if transport not in list(TransportName):
+            raise ConfigurationError(
+                f"transport={transport!r} is unknown. Give {' or '.join(map(repr, _NAMES))}."
+            )
+        self._transport = TransportName(transport)
+        self._transports: dict[TransportName, ClientTransport] = {}
+        self._channels: dict[str, TransportName] = {}
+        self._buffer = MessageBuffer(max_pending_count)
+        self._is_open = False
+        ConnectionWatch(connection_timeout, 0.0)
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def __aiter__(self) -> AsyncGenerator[Message]:
+        """Yield messages until the client is closed.
+
+        :raises ServerError: as `receive`.
+        :raises TransportTimeoutError: as `receive`.
+        """
+        while True:
+            try:
+                message = await self.receive()
+            except ClientClosedError:
+                return
+            yield message
+
+    @property
+    def closed(self) -> bool:
+        return not self._is_open
+
+    @property
+    def subscriptions(self) -> set[str]:
+        """Names of the subscribed channels."""
+        return set(self._channels)
+
+    @property
+    def pending_count(self) -> int:
+        """Number of messages in the buffer."""
+        return len(self._buffer)
+
+    @property
+    def has_pending_messages(self) -> bool:
+        return self.pending_count > 0
+
+    async def open(self) -> None:
+        """Log in.
+
+        :raises AuthenticationError: Salesforce refuses the credentials.
+        :raises ServerError: Salesforce refuses the login for another reason.
+        :raises TransportTimeoutError: Salesforce cannot be reached.
+        :raises ConfigurationError: the client is open already.
+        """
+        if self._is_open:
+            raise ConfigurationError("The client is open already. Close it before.")
+        from airflow_provider_sfevents.pubsub.auth.session_cache import PROCESS_SESSIONS
+        from airflow_provider_sfevents.pubsub.clock import Clock
+
+        try:
+            await PROCESS_SESSIONS.get(self.settings, Clock())
+        except SfEventsError as error:
+            raise client_error(error) from error
+        self._buffer = MessageBuffer(self.max_pending_count)
+        self._is_open = True
+
+    async def close(self) -> None:
+        """Close all subscriptions. Messages in the buffer can still be received."""
+        self._is_open = False
+        self._channels.clear()
+        transports = [*self._transports.values()]
+        self._transports.clear()
+        await self._buffer.end(ClientClosedError(_CLOSED))
+        for transport in transports:
+            await transport.close()
+
+    async def subscribe(self, channel: str) -> None:
+        """Subscribe to a channel, from its marker or from `replay`; also while messages arrive.
+
+        :raises ReplayError: the service refuses the replay id, and there is no `replay_fallback`.
+        :raises ServerError: the service refuses the channel.
+        :raises TransportTimeoutError: the service cannot be reached.
+        :raises ClientClosedError: the client is not open.
+        :raises ConfigurationError: the name is no channel, or the stored marker is none.
+        """
+        self._check_open()
+        name = transport_for(channel, self._transport)
+        start = await self.replay_storage.start(channel)
+        try:
+            await self._opened(name).subscribe(channel, start, self._fallback)
+        except SfEventsError as error:
+            raise client_error(error) from error
+        self._channels[channel] = name
+
+    async def unsubscribe(self, channel: str) -> None:
+        """Unsubscribe. Messages of the channel that are in the buffer stay there.
+
+        :raises ClientClosedError: the client is not open.
+        """
+        self._check_open()
+        name = self._channels.pop(channel, None)
+        if name is not None:
+            await self._transports[name].unsubscribe(channel)
+
+    async def receive(self) -> Message:
+        """Return the oldest message; waits for one. Stores its marker, unless by hand.
+
+        :raises ServerError: the service ended a subscription; raised after the buffered messages.
+        :raises TransportTimeoutError: a lost connection did not come back; likewise.
+        :raises ClientClosedError: the client is closed and has no more messages.
+        """
+        if self.closed and not self.has_pending_messages:
+            raise ClientClosedError(_CLOSED)
+        try:
+            message = await self._buffer.get()
+        except SfEventsError as error:
+            raise client_error(error) from error
+        if self.replay_storage_policy is ReplayMarkerStoragePolicy.AUTOMATIC:
+            await self.replay_storage.extract_replay_id(message)
+        return message
+
+    async def publish(self, channel: str, data: Mapping[str, Any]) -> str:
+        """Publish a platform event, and return its event id.
+
+        :param channel: such as `/event/Order__e`.
+        :param data: the fields by name.
+        :raises ServerError: the service refuses the event.
+        :raises TransportTimeoutError: the service cannot be reached.
+        :raises ConfigurationError: the channel takes no events.
+        :raises ClientClosedError: the client is not open.
+        """
+        from airflow_provider_sfevents.exceptions import ServerError
+
+        self._check_open()
+        if not channel.startswith("/event/"):
+            raise ConfigurationError(
+                f"{channel} takes no events of this client. Publish to a platform event, such as "
+                "/event/Order__e."
+            )
+        try:
+            [result] = await self._pubsub().client.publish(channel, [data])
+        except SfEventsError as error:
+            raise client_error(error) from error
+        if result.error:
+            raise ServerError(result.error)
+        return result.event_id
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ClientClosedError(_CLOSED)
+
+    def _opened(self, name: TransportName) -> ClientTransport:
+        if name is TransportName.PUBSUB:
+            return self._pubsub()
+        raise ConfigurationError(
+            "This version of the client does not read over the Streaming API, which PushTopics "
+            "(/topic/) and generic events (/u/) need."
+        )
+
+    def _pubsub(self) -> PubSubTransport:
+        from airflow_provider_sfevents.client.pubsub_transport import (
+            PubSubOptions,
+            PubSubTransport,
+        )
+
+        found = self._transports.get(TransportName.PUBSUB)
+        if isinstance(found, PubSubTransport):
+            return found
+        options = PubSubOptions(
+            connection_timeout=self.connection_timeout,
+            max_pending=self.max_pending_count,
+            raw=self._raw,
+        )
+        made = PubSubTransport(self.settings, self._buffer, options)
+        self._transports[TransportName.PUBSUB] = made
+        return made
+
+
+_NAMES = [name.value for name in TransportName]
+
+
+class SalesforceStreamingClient(Client):
+    """Client that logs in with a user's name and password.
+
+    :param consumer_key: of the connected app.
+    :param consumer_secret: of the connected app.
+    :param username: of the Salesforce user.
+    :param password: of the user, with the security token behind it where the org asks for one.
+    :param sandbox: log in at test.salesforce.com.
+    :param login_url: another host, such as the org's My Domain.
+    :param options: further arguments of `Client`.
+    """
+
+    def __init__(
+        self,
+        *,
+        consumer_key: str,
+        consumer_secret: str,
+        username: str,
+        password: str,
+        sandbox: bool = False,
+        login_url: str = "",
+        **options: Any,
+    ) -> None:
+        authenticator = PasswordAuthenticator(
+            consumer_key=consumer_key,
+            consumer_secret=consumer_secret,
+            username=username,
+            password=password,
+            sandbox=sandbox,
+            login_url=login_url,
+        )
+        super().__init__(authenticator, **options)
