@@ -29,7 +29,7 @@ _BITMAPS = ("changedFields", "nulledFields", "diffFields")
 _DAY_MS = 86_400_000
 
 
-class PayloadDecoder:
+class MessagePayloadDecoder:
     """Decoder of payloads of one schema.
 
     :param schema_json: the event's own schema.

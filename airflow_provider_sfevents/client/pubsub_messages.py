@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sfevents.client.event_decoding import PayloadDecoder
+from airflow_provider_sfevents.client.event_decoding import MessagePayloadDecoder
 from airflow_provider_sfevents.exceptions import SchemaUnknownError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class MessageMaker:
     def __init__(self, get_schema: Callable[[str], Awaitable[str]], *, raw: bool) -> None:
         self._get_schema = get_schema
         self._raw = raw
-        self._decoders: dict[str, PayloadDecoder | str] = {}
+        self._decoders: dict[str, MessagePayloadDecoder | str] = {}
 
     async def messages(self, channel: str, delivery: Delivery) -> AsyncIterator[dict[str, Any]]:
         """Yield the delivery's events as messages, in order.
@@ -46,17 +46,17 @@ class MessageMaker:
                 data["raw"] = payload
             yield {"channel": channel, "data": data}
 
-    async def _decoder(self, schema_id: str) -> PayloadDecoder | str:
+    async def _decoder(self, schema_id: str) -> MessagePayloadDecoder | str:
         """Return the decoder of a schema; otherwise the reason why there is none."""
         if schema_id not in self._decoders:
             try:
-                self._decoders[schema_id] = PayloadDecoder(await self._get_schema(schema_id))
+                self._decoders[schema_id] = MessagePayloadDecoder(await self._get_schema(schema_id))
             except (SchemaUnknownError, ValueError) as error:
                 self._decoders[schema_id] = str(error)
         return self._decoders[schema_id]
 
 
-def _content(decoder: PayloadDecoder | str, payload: bytes) -> dict[str, Any]:
+def _content(decoder: MessagePayloadDecoder | str, payload: bytes) -> dict[str, Any]:
     """Return the payload's fields; otherwise its bytes and the reason why it does not decode."""
     if isinstance(decoder, str):
         return {"undecodable": decoder, "raw": payload}

@@ -9,7 +9,7 @@ from typing import Any
 import fastavro
 import pytest
 
-from airflow_provider_sfevents.client.event_decoding import PayloadDecoder
+from airflow_provider_sfevents.client.event_decoding import MessagePayloadDecoder
 
 ORDER = {
     "type": "record",
@@ -66,7 +66,7 @@ def encoded(schema: dict[str, Any], record: dict[str, Any]) -> bytes:
 
 
 def decoded(schema: dict[str, Any], record: dict[str, Any]) -> dict[str, Any]:
-    return PayloadDecoder(json.dumps(schema)).decode(encoded(schema, record))
+    return MessagePayloadDecoder(json.dumps(schema)).decode(encoded(schema, record))
 
 
 def test_times_are_iso_text() -> None:
@@ -128,12 +128,16 @@ def test_a_change_has_field_names_and_changed_fields_alone() -> None:
     }
 
 
-@pytest.mark.parametrize(("cut", "reason"), [(-1, "EOFError"), (1, "beyond its schema")])
+@pytest.mark.parametrize(
+    ("cut", "reason"), [(-1, r"EOFError|IndexError"), (1, "beyond its schema")]
+)
 def test_a_payload_that_does_not_fit_is_refused(cut: int, reason: str) -> None:
     """A payload that ends early or has bytes left was written with another schema."""
     payload = encoded(ORDER, {"CreatedDate": 1, "Big__c": 2**62})
     with pytest.raises(ValueError, match=reason):
-        PayloadDecoder(json.dumps(ORDER)).decode(payload[:cut] if cut < 0 else payload + b"x")
+        MessagePayloadDecoder(json.dumps(ORDER)).decode(
+            payload[:cut] if cut < 0 else payload + b"x"
+        )
 
 
 def test_a_bitmap_beyond_the_schema_is_refused() -> None:
@@ -148,4 +152,4 @@ def test_a_schema_that_could_fill_the_memory_is_refused() -> None:
     field = {"name": "Nulls", "type": {"type": "array", "items": "null"}}
     schema = {"type": "record", "name": "Bad__e", "fields": [field]}
     with pytest.raises(ValueError, match="memory"):
-        PayloadDecoder(json.dumps(schema))
+        MessagePayloadDecoder(json.dumps(schema))

@@ -1,0 +1,121 @@
+"""The client against the emulator, over the Pub/Sub API."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from airflow_provider_sfevents.client import (
+    Client,
+    ClientClosedError,
+    ReplayError,
+    ReplayMarker,
+    ReplayOption,
+    TransportTimeoutError,
+)
+from airflow_provider_sfevents.emulator import Emulator
+from tests.integration.pubsub.emulated import TOPIC, come_true, publish, settings_of
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+async def test_messages_and_markers_over_the_pubsub_api() -> None:
+    """Events come as messages in order; the next client continues after the last one received."""
+    replay: dict[str, ReplayMarker] = {}
+    with Emulator() as bus:
+        bus.define_event("Order__e", {"Number__c": "Double"})
+        published = publish(bus, 5)
+        start: dict[str, Any] = {"replay": ReplayOption.ALL_EVENTS}
+        async with asyncio.timeout(60), Client(settings_of(bus), **start) as client:
+            await client.subscribe(TOPIC)
+            messages = [await client.receive() for _ in range(5)]
+        assert [one["data"]["payload"]["Number__c"] for one in messages] == [0, 1, 2, 3, 4]
+        assert [one["data"]["event"]["replayId"] for one in messages] == [
+            replay_id.hex() for replay_id in published
+        ]
+        replay[TOPIC] = ReplayMarker("", published[2].hex())
+        async with asyncio.timeout(60), Client(settings_of(bus), replay=replay) as client:
+            await client.subscribe(TOPIC)
+            assert (await client.receive())["data"]["payload"]["Number__c"] == 3
+        assert replay[TOPIC].replay_id == published[3].hex()
+        bus.check()
+
+
+async def test_an_unknown_replay_id_is_refused_or_falls_back() -> None:
+    """A refused replay id is a ReplayError of `subscribe`; with a fallback, all events come."""
+    with Emulator() as bus:
+        bus.define_event("Order__e", {"Number__c": "Double"})
+        publish(bus, 2)
+        start: dict[str, Any] = {"replay": {TOPIC: ReplayMarker("", 55)}}
+        async with asyncio.timeout(60), Client(settings_of(bus), **start) as client:
+            with pytest.raises(ReplayError, match="Streaming API"):
+                await client.subscribe(TOPIC)
+            assert client.subscriptions == set()
+        fallback: dict[str, Any] = {**start, "replay_fallback": ReplayOption.ALL_EVENTS}
+        async with asyncio.timeout(60), Client(settings_of(bus), **fallback) as client:
+            await client.subscribe(TOPIC)
+            assert (await client.receive())["data"]["payload"]["Number__c"] == 0
+        bus.check()
+
+
+async def test_buffered_messages_are_bounded_and_readable_after_close() -> None:
+    """The buffer holds `max_pending_count` messages, which `close` leaves there."""
+    with Emulator() as bus:
+        bus.define_event("Order__e", {"Number__c": "Double"})
+        publish(bus, 9)
+        start: dict[str, Any] = {"replay": ReplayOption.ALL_EVENTS, "max_pending_count": 3}
+        async with asyncio.timeout(60), Client(settings_of(bus), **start) as client:
+            await client.subscribe(TOPIC)
+            await come_true(lambda: client.pending_count == 3)
+        assert client.closed
+        assert client.has_pending_messages
+        numbers = [message["data"]["payload"]["Number__c"] async for message in client]
+        assert numbers == [0, 1, 2]
+        with pytest.raises(ClientClosedError):
+            await client.receive()
+        bus.check()
+
+
+async def test_a_service_that_stays_away_ends_the_client() -> None:
+    """After `connection_timeout` the buffered messages are read, then the timeout is raised."""
+    with Emulator() as bus:
+        bus.define_event("Order__e", {"Number__c": "Double"})
+        publish(bus, 1)
+        start: dict[str, Any] = {"replay": ReplayOption.ALL_EVENTS, "connection_timeout": 0.5}
+        async with asyncio.timeout(60), Client(settings_of(bus), **start) as client:
+            await client.subscribe(TOPIC)
+            await come_true(lambda: client.has_pending_messages)
+            bus.away()
+            bus.drop_connections()
+            assert (await client.receive())["data"]["payload"]["Number__c"] == 0
+            with pytest.raises(TransportTimeoutError, match="did not come back"):
+                await client.receive()
+            bus.back()
+
+
+async def test_channels_come_and_go_and_events_are_published() -> None:
+    """A second channel joins a running client, receives what it publishes, and leaves again."""
+    with Emulator() as bus:
+        bus.define_event("Order__e", {"Number__c": "Double"})
+        bus.define_event("Notice__e", {"Text__c": "Text"})
+        start: dict[str, Any] = {"replay": ReplayOption.ALL_EVENTS, "raw": True}
+        async with asyncio.timeout(60), Client(settings_of(bus), **start) as client:
+            await client.subscribe(TOPIC)
+            await client.subscribe("/event/Notice__e")
+            assert client.subscriptions == {TOPIC, "/event/Notice__e"}
+            event_id = await client.publish("/event/Notice__e", {"Text__c": "hello"})
+            data = (await client.receive())["data"]
+            assert (data["payload"]["Text__c"], data["event"]["EventUuid"]) == ("hello", event_id)
+            assert isinstance(data["raw"], bytes)
+            await client.unsubscribe("/event/Notice__e")
+            await client.publish("/event/Notice__e", {"Text__c": "unread"})
+            await client.publish(TOPIC, {"Number__c": 7.0})
+            assert (await client.receive())["channel"] == TOPIC
+        bus.check()
