@@ -45,6 +45,7 @@ def start_from(value: object) -> ReplayPoint:
 
     :param value: a `ReplayOption`, -1, -2, `latest`, `earliest`, a replay id (a number or hex), a
         `ReplayPoint`, a `ReplayMarker` or its two items in a list. None: `latest`.
+    :returns: a number becomes hex without leading zeros, which no id of the Pub/Sub API is.
     :raises ConfigurationError: it is none of these.
     """
     if value is None:
@@ -54,7 +55,7 @@ def start_from(value: object) -> ReplayPoint:
     if isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 2:
         return start_from(value[1])
     if isinstance(value, int) and value >= ReplayOption.ALL_EVENTS:
-        return _OPTIONS.get(value, ReplayPoint(str(int(value))))
+        return _OPTIONS[value] if value in _OPTIONS else ReplayPoint(f"{value:x}")
     if isinstance(value, str) and (value in PRESETS or is_replay_id(value)):
         return ReplayPoint(value)
     raise ConfigurationError(

@@ -59,7 +59,9 @@ class ReplayMarkerStorage(ABC):
         """Store the marker of a channel."""
 
     async def extract_replay_id(self, message: Mapping[str, Any]) -> None:
-        """Store the marker of a received message."""
+        """Store the marker of a received message; one without a replay id has none."""
+        if message["data"].get("event", {}).get("replayId") is None:
+            return
         stored = self.set_replay_marker(str(message["channel"]), marker_of(message))
         if isawaitable(stored):
             await stored

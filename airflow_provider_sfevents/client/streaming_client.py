@@ -54,8 +54,7 @@ class Client:
     :param connection_timeout: seconds for a lost connection to come back; None: no limit.
     :param max_pending_count: most messages in the buffer; None: no limit. Over the Pub/Sub API as
         many may be on the way for each channel, 100 at most.
-    :param json_dumps: makes JSON of requests; used by the Streaming API alone.
-    :param json_loads: reads JSON of answers; used by the Streaming API alone.
+    :param json_loads: reads the JSON of messages of the Streaming API.
     :param transport: `pubsub` or `streaming`, for channels that both have.
     :param raw: add each event's bytes to its message, as `data.raw`.
     :raises ConfigurationError: an argument is wrong.
@@ -70,7 +69,6 @@ class Client:
         replay_storage_policy: ReplayMarkerStoragePolicy = ReplayMarkerStoragePolicy.AUTOMATIC,
         connection_timeout: float | None = 10.0,
         max_pending_count: int | None = 100,
-        json_dumps: Callable[[Any], str] = json.dumps,
         json_loads: Callable[[str], Any] = json.loads,
         transport: str = TransportName.PUBSUB,
         raw: bool = False,
@@ -82,7 +80,7 @@ class Client:
         self.connection_timeout = connection_timeout
         self.max_pending_count = max_pending_count
         self._fallback = None if replay_fallback is None else start_from(replay_fallback)
-        self._json = (json_dumps, json_loads)
+        self._json_loads = json_loads
         self._raw = raw
         if transport not in list(TransportName):
             raise ConfigurationError(
@@ -246,10 +244,20 @@ class Client:
     def _opened(self, name: TransportName) -> ClientTransport:
         if name is TransportName.PUBSUB:
             return self._pubsub()
-        raise ConfigurationError(
-            "This version of the client does not read over the Streaming API, which PushTopics "
-            "(/topic/) and generic events (/u/) need."
-        )
+        return self._streaming()
+
+    def _streaming(self) -> ClientTransport:
+        from airflow_provider_sfevents.client.cometd_transport import CometdTransport
+
+        if TransportName.STREAMING not in self._transports:
+            self._transports[TransportName.STREAMING] = CometdTransport(
+                self.settings,
+                self._buffer,
+                connection_timeout=self.connection_timeout,
+                raw=self._raw,
+                loads=self._json_loads,
+            )
+        return self._transports[TransportName.STREAMING]
 
     def _pubsub(self) -> PubSubTransport:
         from airflow_provider_sfevents.client.pubsub_transport import (

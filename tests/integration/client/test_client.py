@@ -1,4 +1,4 @@
-"""The client against the emulator, over the Pub/Sub API."""
+"""The client against the emulator, over both transports."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from airflow_provider_sfevents.client import (
     ReplayOption,
     TransportTimeoutError,
 )
-from airflow_provider_sfevents.emulator import Emulator
+from airflow_provider_sfevents.emulator import Emulator, Knobs
 from tests.integration.pubsub.emulated import TOPIC, come_true, publish, settings_of
 
 pytestmark = pytest.mark.anyio
@@ -118,4 +118,60 @@ async def test_channels_come_and_go_and_events_are_published() -> None:
             await client.publish("/event/Notice__e", {"Text__c": "unread"})
             await client.publish(TOPIC, {"Number__c": 7.0})
             assert (await client.receive())["channel"] == TOPIC
+        bus.check()
+
+
+async def test_messages_and_markers_over_the_streaming_api() -> None:
+    """Events come as messages in order; the next client continues after the last one received."""
+    replay: dict[str, ReplayMarker] = {}
+    with Emulator(knobs=Knobs(cometd_time_scale=0.01)) as bus:
+        bus.define_event("Order__e", {"Number__c": "Double"})
+        publish(bus, 5)
+        start: dict[str, Any] = {"replay": ReplayOption.ALL_EVENTS, "raw": True}
+        options = {**start, "transport": "streaming"}
+        async with asyncio.timeout(60), Client(settings_of(bus), **options) as client:
+            await client.subscribe(TOPIC)
+            messages = [await client.receive() for _ in range(5)]
+        assert [one["data"]["payload"]["Number__c"] for one in messages] == [0, 1, 2, 3, 4]
+        assert b"replayId" in messages[0]["data"]["raw"]
+        replay[TOPIC] = ReplayMarker("", messages[2]["data"]["event"]["replayId"])
+        streaming: dict[str, Any] = {"replay": replay, "transport": "streaming"}
+        async with asyncio.timeout(60), Client(settings_of(bus), **streaming) as client:
+            await client.subscribe(TOPIC)
+            assert (await client.receive())["data"]["payload"]["Number__c"] == 3
+        assert replay[TOPIC].replay_id == messages[3]["data"]["event"]["replayId"]
+        bus.check()
+
+
+async def test_both_transports_give_the_same_payload() -> None:
+    """An event has the same channel, schema, event id and fields over both transports."""
+    with Emulator(knobs=Knobs(cometd_time_scale=0.01)) as bus:
+        bus.define_event("Order__e", {"Number__c": "Double"})
+        publish(bus, 1)
+        found = []
+        for transport in ("pubsub", "streaming"):
+            start: dict[str, Any] = {"replay": ReplayOption.ALL_EVENTS, "transport": transport}
+            async with asyncio.timeout(60), Client(settings_of(bus), **start) as client:
+                await client.subscribe(TOPIC)
+                message = await client.receive()
+            del message["data"]["event"]["replayId"]
+            found.append(message)
+        assert found[0] == found[1]
+        bus.check()
+
+
+async def test_the_streaming_api_refuses_an_id_of_the_pubsub_api() -> None:
+    """A marker of the other transport is a ReplayError; with a fallback, all events come."""
+    with Emulator(knobs=Knobs(cometd_time_scale=0.01)) as bus:
+        bus.define_event("Order__e", {"Number__c": "Double"})
+        [replay_id] = publish(bus, 1)
+        start: dict[str, Any] = {"replay": {TOPIC: ReplayMarker("", replay_id.hex())}}
+        start["transport"] = "streaming"
+        async with asyncio.timeout(60), Client(settings_of(bus), **start) as client:
+            with pytest.raises(ReplayError, match="Pub/Sub API"):
+                await client.subscribe(TOPIC)
+        fallback: dict[str, Any] = {**start, "replay_fallback": ReplayOption.ALL_EVENTS}
+        async with asyncio.timeout(60), Client(settings_of(bus), **fallback) as client:
+            await client.subscribe(TOPIC)
+            assert (await client.receive())["data"]["payload"]["Number__c"] == 0
         bus.check()
