@@ -40,7 +40,7 @@ autoapi_generate_api_docs = False
 autoapi_add_toctree_entry = False
 autoapi_python_class_content = "class"
 autoapi_keep_files = False
-_REFERENCE = ("hooks", "operators", "sensors", "triggers", "queues", "spark")
+_REFERENCE = ("hooks", "operators", "sensors", "triggers", "queues", "spark", "client")
 autoapi_ignore = [
     *(
         f"*/airflow_provider_sfevents/{room.name}/*"

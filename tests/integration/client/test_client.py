@@ -175,3 +175,19 @@ async def test_the_streaming_api_refuses_an_id_of_the_pubsub_api() -> None:
             await client.subscribe(TOPIC)
             assert (await client.receive())["data"]["payload"]["Number__c"] == 0
         bus.check()
+
+
+async def test_a_streaming_api_that_stays_away_ends_the_client() -> None:
+    """After `connection_timeout` the buffered messages are read, then the timeout is raised."""
+    with Emulator(knobs=Knobs(cometd_time_scale=0.01)) as bus:
+        bus.define_event("Order__e", {"Number__c": "Double"})
+        publish(bus, 1)
+        start: dict[str, Any] = {"replay": ReplayOption.ALL_EVENTS, "connection_timeout": 0.5}
+        start["transport"] = "streaming"
+        async with asyncio.timeout(60), Client(settings_of(bus), **start) as client:
+            await client.subscribe(TOPIC)
+            await come_true(lambda: client.has_pending_messages)
+            bus.stop()
+            assert (await client.receive())["data"]["payload"]["Number__c"] == 0
+            with pytest.raises(TransportTimeoutError, match="did not come back"):
+                await client.receive()
