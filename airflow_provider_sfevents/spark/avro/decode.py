@@ -16,8 +16,8 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sfevents.spark.avro.avro_validation import readable
 from airflow_provider_sfevents.change_bitmaps import Layout, field_names
+from airflow_provider_sfevents.spark.avro.avro_validation import readable
 from airflow_provider_sfevents.spark.schema.field_types import record_fields, without_logical_types
 from airflow_provider_sfevents.staging.payload_bounds import (
     MOST_ITEMS_WITHOUT_BYTES,

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from airflow_provider_sfevents.change_bitmaps import field_names
 from airflow_provider_sfevents.emulator import Emulator, EmulatorClock, Knobs
 from airflow_provider_sfevents.emulator.errors import EmulatorError
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
 from airflow_provider_sfevents.pubsub.bounds import Bounds
-from airflow_provider_sfevents.change_bitmaps import field_names
 from tests.integration.emulator.resting import Rest
 
 if TYPE_CHECKING:
