@@ -8,6 +8,7 @@ of each counts.
 
 from __future__ import annotations
 
+import os
 import statistics
 import sys
 import tempfile
@@ -110,6 +111,7 @@ def measure(rounds: int) -> dict[str, list[float]]:
         Emulator(knobs=Knobs(delivery_allocation=None)) as bus,
     ):
         home = prepare(Path(folder), bus)
+        os.environ["AIRFLOW_HOME"] = str(home.folder)  # of the Airflow that waits for commands
         before: dict[str, Callable[[], object]] = {
             "events": lambda: bus.publish("/event/Bench__e", some_events()),
             "rows": lambda: None,

@@ -13,6 +13,7 @@ from uuid import uuid4
 PACKAGE = "airflow_provider_sfevents"
 _SHARED = (
     "__init__.py",
+    "change_bitmaps.py",
     "counting.py",
     "exceptions.py",
     "steps.py",

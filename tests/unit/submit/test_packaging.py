@@ -42,6 +42,7 @@ def test_the_zip_holds_the_job_and_what_it_stands_on(tmp_path: Path) -> None:
     )
     assert {name.split("/")[1] for name in names} == {
         "__init__.py",
+        "change_bitmaps.py",
         "counting.py",
         "exceptions.py",
         "steps.py",
