@@ -33,7 +33,7 @@ MAX_CREDIT = 100
 ASSUMED_EVENT_BYTES = 1_000.0
 # A request written this long ago has been counted by the service.
 SETTLED_SECONDS = 10.0
-SPAN = 50
+SPAN = 60
 """Events of a request where the link is fast."""
 FEWEST = 4
 """Events of a request where the link is slow: responses of fewer would keep both sides busy."""

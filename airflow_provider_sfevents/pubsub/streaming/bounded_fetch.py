@@ -174,14 +174,19 @@ class BoundedFetch:
         return self._failed(failure)
 
     async def _take_until_ended(self) -> EndedBy:
+        await self._ask()
         while (ended := self._ended_by()) is None:
-            await self._subscription.ask_up_to(rules.wanted(self._bounds, self._tally))
             delivery = await self._next()
-            if delivery is not None:
+            if delivery is None:
+                await self._ask()  # what came may have been left out below
+            else:
                 await self._take(delivery)
         if ended == "max_seconds" and (failure := self._subscription.failure) is not None:
             return self._failed(failure)  # time ran out while the service was away: an error
         return ended
+
+    async def _ask(self) -> None:
+        await self._subscription.ask_up_to(rules.wanted(self._bounds, self._tally))
 
     def _ended_by(self) -> EndedBy | None:
         if self._error is not None:
@@ -210,7 +215,7 @@ class BoundedFetch:
         if weigh_first:
             self._weighed(delivery)
         if self._ended_by() is None:
-            await self._subscription.ask_up_to(rules.wanted(self._bounds, self._tally))
+            await self._ask()
         else:
             await self._subscription.half_close()
         # If no bound depends on sizes, the events are read only now, while the service works on the

@@ -1,4 +1,4 @@
-"""Response of the service, in columns. Each event is touched as little as possible, and as late."""
+"""Responses of the service, in columns. Each event is touched as little as possible, and as late."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Delivery:
-    """One response, in columns with one entry for each event; a keepalive has no entries.
+    """One response or several, in columns with one entry for each event; a keepalive has no entries.
 
     They are made on first use, so that the next events can be requested before.
 
     :param latest_replay_id: of a keepalive: a replay id that is safe to start from, often ahead of
         the last event.
     :param pending: events that the service still owes, by its own count.
-    :param received_at: microseconds since the epoch.
-    :param size: bytes of the response, which is the memory that it takes.
+    :param received_at: of the first response, in microseconds since the epoch.
+    :param size: bytes of the responses, which is the memory that it takes.
     """
 
     events: Sequence[ConsumerEvent] = field(repr=False)
@@ -54,7 +54,7 @@ class Delivery:
 
     @cached_property
     def payloads(self) -> list[bytes]:
-        return [event.payload for event in self._produced]
+        return [consumed.event.payload for consumed in self.events]
 
     @property
     def payload_sizes(self) -> list[int]:
@@ -95,9 +95,15 @@ class Delivery:
         return [consumed.event for consumed in self.events]
 
 
-def from_response(response: FetchResponse, received_at: int, size: int) -> Delivery:
+def from_response(
+    response: FetchResponse, events: Sequence[ConsumerEvent], received_at: int, size: int
+) -> Delivery:
+    """Delivery of one response, or of the last of several.
+
+    :param events: of all of them.
+    """
     return Delivery(
-        events=response.events,
+        events=events,
         latest_replay_id=response.latest_replay_id,
         pending=response.pending_num_requested,
         rpc_id=response.rpc_id,

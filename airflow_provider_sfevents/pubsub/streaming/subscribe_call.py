@@ -20,9 +20,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import grpc
 import grpc.aio
+from typing_extensions import override
 
 from airflow_provider_sfevents.exceptions import TransportError
 from airflow_provider_sfevents.proto.pubsub_api_pb2 import FetchRequest, ReplayPreset
+from airflow_provider_sfevents.pubsub.credit import MAX_CREDIT, SPAN
 from airflow_provider_sfevents.pubsub.rpc_errors import from_rpc
 from airflow_provider_sfevents.pubsub.streaming.delivery import Delivery, from_response
 from airflow_provider_sfevents.pubsub.streaming.wake_up import WakeUp
@@ -42,6 +44,11 @@ _READ_AHEAD_BYTES = 4_000_000
 # Status after a write that met the end of its stream. The real one, if it is still to come, takes
 # some iterations of the loop.
 _COVER = "Internal error from Core"
+GATHER_SECONDS = 0.001
+"""Time after a delivery in which responses are gathered for the next one. Where they come one after
+the other, a step of the client for each would take longer than reading it."""
+GATHER_CREDIT = MAX_CREDIT - SPAN
+"""Events still to come at which more are requested, where the link is fast."""
 _STATUS_SECONDS = 0.5
 _LOOK_AGAIN_SECONDS = 0.005
 
@@ -84,6 +91,8 @@ class BidiStream:
         self._room = asyncio.Event()
         self._end: SfEventsError | None = None
         self._wake_up = WakeUp()
+        self._gather_until = 0.0
+        self._gathering: asyncio.TimerHandle | None = None
 
     async def write(self, message: Any) -> None:
         """Send a message. A failed call raises when it is read, not here."""
@@ -102,13 +111,16 @@ class BidiStream:
         if not self._arrived and self._end is None:
             await self._wake_up.wait(timeout_seconds)
         if self._arrived:
-            arrived = self._arrived.popleft()
-            self._unread_bytes -= arrived[1]
-            self._room.set()
-            return arrived
+            return self._taken()
         if self._end is not None:
             raise self._end
         return None
+
+    def _taken(self) -> tuple[float, int, Any]:
+        arrived = self._arrived.popleft()
+        self._unread_bytes -= arrived[1]
+        self._room.set()
+        return arrived
 
     def wake(self) -> None:
         """Let a waiting `arrival` return."""
@@ -161,7 +173,7 @@ class BidiStream:
                 size = response.ByteSize()
                 self._arrived.append((self._clock.now().timestamp(), size, response))
                 self._unread_bytes += size
-                self.wake()
+                self._tell(response)
                 while self._is_full():
                     self._room.clear()
                     await self._room.wait()
@@ -172,6 +184,23 @@ class BidiStream:
             self._end = StreamEndedError(f"{self._doing}: the call was cancelled.")
             raise
         finally:
+            self.wake()
+
+    def _gathers(self, response: Any) -> bool:  # noqa: ARG002 - of another kind of stream
+        """True if the caller may wait for more than this response."""
+        return False
+
+    def _tell(self, response: Any) -> None:
+        """Wake the caller, at once or when the time to gather is over."""
+        loop = asyncio.get_running_loop()
+        if not self._gathers(response) or loop.time() >= self._gather_until or self._is_full():
+            self.wake()
+        elif self._gathering is None:
+            self._gathering = loop.call_at(self._gather_until, self._gathered)
+
+    def _gathered(self) -> None:
+        self._gathering = None
+        if self._arrived:
             self.wake()
 
     def _note_status(self, call: Any) -> None:
@@ -220,6 +249,9 @@ class SubscribeCall(BidiStream):
     async def read(self, timeout_seconds: float) -> Delivery | None:
         """The next delivery; None if none came in time, or `wake` was called.
 
+        Responses with events that came one after the other are one delivery; a keepalive is one by
+        itself.
+
         :raises StreamEndedError: after the last one.
         :raises SfEventsError: when the stream failed.
         """
@@ -227,7 +259,18 @@ class SubscribeCall(BidiStream):
         if arrived is None:
             return None
         received_at, size, response = arrived
-        return from_response(response, int(received_at * 1_000_000), size)
+        events = response.events
+        while events and self._arrived and self._arrived[0][2].events:
+            _, more, response = self._taken()
+            size += more
+            events = [*events, *response.events]
+        self._gather_until = asyncio.get_running_loop().time() + GATHER_SECONDS
+        return from_response(response, events, int(received_at * 1_000_000), size)
+
+    @override
+    def _gathers(self, response: Any) -> bool:
+        """Until events are to be requested; a keepalive waits for nothing."""
+        return bool(response.events) and response.pending_num_requested > GATHER_CREDIT
 
     def _request(self, events: int, start: ReplayPoint) -> Any:
         if self._asked:

@@ -127,9 +127,9 @@ def test_a_slow_link_is_asked_after_each_response(ticks: int) -> None:
 @pytest.mark.parametrize(
     ("outstanding", "round_trip", "wanted", "asking"),
     [
-        pytest.param(51, None, 100, 0, id="not measured yet: taken for fast"),
-        pytest.param(50, None, 100, 50, id="half of the credit is gone"),
-        pytest.param(50, 0.001, 100, 50, id="a fast link"),
+        pytest.param(41, None, 100, 0, id="not measured yet: taken for fast"),
+        pytest.param(40, None, 100, 60, id="a span of the credit is gone"),
+        pytest.param(40, 0.001, 100, 60, id="a fast link"),
         pytest.param(70, 0.003, 100, 30, id="75 events in a round trip"),
         pytest.param(76, 0.003, 100, 0, id="more than those are there"),
         pytest.param(96, 0.080, 100, 4, id="a slow link"),

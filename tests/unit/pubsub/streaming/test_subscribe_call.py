@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -10,7 +11,7 @@ import grpc.aio
 import pytest
 
 from airflow_provider_sfevents.exceptions import QuotaExceededError, SfEventsError, TransportError
-from airflow_provider_sfevents.proto.pubsub_api_pb2 import FetchResponse
+from airflow_provider_sfevents.proto.pubsub_api_pb2 import ConsumerEvent, FetchResponse
 from airflow_provider_sfevents.pubsub.auth.secret import NO_SECRET
 from airflow_provider_sfevents.pubsub.clock import Clock
 from airflow_provider_sfevents.pubsub.error_codes import PREFIX
@@ -122,3 +123,46 @@ def test_a_status_that_never_comes_is_a_passing_fault() -> None:
     error = asyncio.run(end_of(EndedCall(COVER)))
     assert type(error) is TransportError
     assert "(INTERNAL, rpc id r-1)" in str(error)
+
+
+def response(*replay_ids: bytes, pending: int) -> FetchResponse:
+    events = [ConsumerEvent(replay_id=one) for one in replay_ids]
+    return FetchResponse(events=events, pending_num_requested=pending, rpc_id=f"r-{pending}")
+
+
+class OpenCall(EndedCall):
+    """A call whose responses come at once, one after the other."""
+
+    def __init__(self, *responses: FetchResponse) -> None:
+        super().__init__(POLITE)
+        self._responses = responses
+
+    async def __aiter__(self) -> AsyncIterator[FetchResponse]:
+        for one in self._responses:
+            yield one
+
+
+def test_responses_in_a_row_are_one_delivery() -> None:
+    """They are gathered, with the count and rpc id of the last; a keepalive is not among them."""
+
+    async def deliveries(call: OpenCall) -> list[tuple[list[bytes], int, str]]:
+        stream = SubscribeCall(call, "/event/X__e", doing="", secret=NO_SECRET, clock=Clock())
+        found = []
+        with suppress(StreamEndedError):
+            while (one := await stream.read(60)) is not None:
+                found.append((one.replay_ids, one.pending, one.rpc_id))
+        return found
+
+    keepalive = FetchResponse(latest_replay_id=b"4", pending_num_requested=97, rpc_id="k")
+    call = OpenCall(
+        response(b"1", pending=99),
+        response(b"2", b"3", pending=97),
+        keepalive,
+        response(b"5", pending=96),
+    )
+
+    assert asyncio.run(deliveries(call)) == [
+        ([b"1", b"2", b"3"], 97, "r-97"),
+        ([], 97, "k"),
+        ([b"5"], 96, "r-96"),
+    ]
