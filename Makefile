@@ -38,7 +38,7 @@ test: dev ## all tests but the long ones
 
 test-full: dev ## all tests; a failure does not keep the long ones from telling what they know
 	$(SHARE_CLASSES)
-	@status=0; $(PYTEST) -m "not full" || status=1; $(PYTEST) -m "full and not soak" || status=1; exit $$status
+	@status=0; $(PYTEST) -m "not full" || status=1; $(PYTEST) --durations=40 --durations-min=20 -m "full and not soak" || status=1; exit $$status
 
 test-org: dev ## the contract suite on a real org, whose allowances it uses; docs/how-to/contract-suite.md says what to set
 	python -m pytest tests/contract --org --timeout=7200 $(ARGS)

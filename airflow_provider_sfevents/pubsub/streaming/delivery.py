@@ -1,4 +1,4 @@
-"""Responses of the service, in columns. Each event is touched as little as possible, and as late."""
+"""Responses of the service, in columns. Each event is touched as little and as late as possible."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Delivery:
-    """One response or several, in columns with one entry for each event; a keepalive has no entries.
+    """One response or several, in columns with an entry for each event; a keepalive has none.
 
     They are made on first use, so that the next events can be requested before.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import grpc
 import grpc.aio
 import pytest
+from typing_extensions import override
 
 from airflow_provider_sfevents.exceptions import QuotaExceededError, SfEventsError, TransportError
 from airflow_provider_sfevents.proto.pubsub_api_pb2 import ConsumerEvent, FetchResponse
@@ -137,6 +138,7 @@ class OpenCall(EndedCall):
         super().__init__(POLITE)
         self._responses = responses
 
+    @override
     async def __aiter__(self) -> AsyncIterator[FetchResponse]:
         for one in self._responses:
             yield one
