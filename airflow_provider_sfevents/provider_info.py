@@ -39,6 +39,7 @@ def get_provider_info() -> dict[str, Any]:
                 "airflow_provider_sfevents.operators.sfevents",
                 "airflow_provider_sfevents.operators.entity_snapshot",
                 "airflow_provider_sfevents.operators.maintain",
+                "airflow_provider_sfevents.operators.doctor",
                 "airflow_provider_sfevents.operators.publish",
             )
         ],

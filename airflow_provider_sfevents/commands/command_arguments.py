@@ -90,6 +90,25 @@ _DOWNSTREAM = Arg(
 )
 _DRY_RUN = Arg(("--dry-run",), action="store_true", help="Only show what would be cleared")
 
+_TO_CHECK = Arg(
+    ("--topic",),
+    action="append",
+    metavar="TOPIC",
+    help="A topic to check: the user's permission, its selection in Change Data Capture, its "
+    "channel; may be given several times",
+)
+_SPARK_CONN_ID = Arg(
+    ("--spark-conn-id",),
+    metavar="CONN_ID",
+    help="Spark connection to check, with Java and jars (default: Spark is not checked)",
+)
+_EVERY_POSITION = Arg(
+    ("-a", "--all"),
+    action="store_true",
+    help="Check all positions in Variables and in the state of assets, and their topics",
+)
+_FAIL = Arg(("--fail",), action="store_true", help="Exit with code 1 if a check fails")
+
 _WHERE = (_STORE, _STAGING, _CONN_ID)
 
 
@@ -120,6 +139,23 @@ def get_commands() -> list[GroupCommand]:
                     help="Show how many deliveries and publishes the org has left",
                     func=_does("limits.show"),
                     args=(_OF_ORG, _EVERY_LIMIT, ARG_OUTPUT, ARG_VERBOSE),
+                ),
+                ActionCommand(
+                    name="doctor",
+                    help="Check login, topics, staging area, Spark, triggerer and positions",
+                    description="Check a set-up: one line for each check, with a remedy. Nothing "
+                    "is published, requested or moved.",
+                    func=_does("doctor.run"),
+                    args=(
+                        _OF_ORG,
+                        _TO_CHECK,
+                        _STAGING,
+                        _SPARK_CONN_ID,
+                        _EVERY_POSITION,
+                        _FAIL,
+                        ARG_OUTPUT,
+                        ARG_VERBOSE,
+                    ),
                 ),
             ),
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 
-from airflow_provider_sfevents.exceptions import ConfigurationError, SfEventsError
+from airflow_provider_sfevents.doctor.findings import failures, message
+from airflow_provider_sfevents.doctor.org_checks import OrgChecks
+from airflow_provider_sfevents.doctor.org_findings import ELSEWHERE
+from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.hooks.connection import (
     ConnectionFields,
     check_extra,
@@ -20,7 +22,6 @@ from airflow_provider_sfevents.hooks.memory_batch import Fetched, fetch_into_mem
 from airflow_provider_sfevents.hooks.stock_connection import STOCK_TYPE, stock_settings
 from airflow_provider_sfevents.hooks.task_thread import run_async_in_thread
 from airflow_provider_sfevents.pubsub.auth.secret import Secret
-from airflow_provider_sfevents.pubsub.auth.settings import END_OF_SOAP, SoapLogin
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.client import PubSubClient
 from airflow_provider_sfevents.pubsub.rest import org_limits
@@ -150,29 +151,14 @@ class SfEventsHook(BaseHook):
             return await read_records(rest, schema, request, root)
 
     def test_connection(self) -> tuple[bool, str]:
-        """Log in and reach the Pub/Sub API; for Airflow's test-connection button.
+        """Check login, Pub/Sub API, clock and allowance; for Airflow's test-connection button.
 
-        :return: whether all steps succeeded, and a message: what was reached, or what to change.
+        :return: whether no check failed, and a message: what was seen or is to be changed, and what
+            was not checked.
         """
-        try:
-            return True, run_async_in_thread(self._reach)
-        except SfEventsError as error:
-            return False, str(error)
-        except TimeoutError:
-            return False, (
-                f"no answer within {TEST_SECONDS:.0f} s. Is the way open to the login host and to "
-                "the Pub/Sub API (port 7443 or 443, HTTP/2)?"
-            )
-
-    async def _reach(self) -> str:
-        settings = self.settings()
-        async with asyncio.timeout(TEST_SECONDS), PubSubClient(settings) as client:
-            session = await client.check()
-        reached = (
-            f"Logged in to org {session.org_id} at {session.instance_url}; Pub/Sub API reached at "
-            f"{settings.endpoint}."
-        )
-        return f"{reached} {END_OF_SOAP}" if isinstance(settings.login, SoapLogin) else reached
+        checks = OrgChecks(self.settings, seconds=TEST_SECONDS)
+        found = run_async_in_thread(checks.run)
+        return not failures(found), message(found, ELSEWHERE)
 
     def get_topic(self, topic: str) -> TopicInfo:
         """Return a topic, with this user's permissions on it.

@@ -200,6 +200,17 @@ def plan(task: SparkSubmitOperator, staging: str | None, *, shared: bool) -> Sub
 
     :raises ConfigurationError: also if that connection does not exist, or is not one for Spark.
     """
+    hook, way = way_of(task)
+    submission = plan_submission(way, spark_binary_of(hook), staging, shared=shared)
+    check_command(hook, str(task._conn_id))  # noqa: SLF001 - as the base class reads it
+    return submission
+
+
+def way_of(task: SparkSubmitOperator) -> tuple[Any, deploy_modes.Way]:
+    """Return Airflow's hook of a task's Spark connection, and its way of submitting, unchecked.
+
+    :raises ConfigurationError: the connection does not exist, or is not one for Spark.
+    """
     conn_id = task._conn_id  # noqa: SLF001 - as the base class reads it; so is the next
     connection_type(str(conn_id))
     try:
@@ -212,7 +223,7 @@ def plan(task: SparkSubmitOperator, staging: str | None, *, shared: bool) -> Sub
     except (ValueError, RuntimeError) as error:
         raise ConfigurationError(f"Spark connection {conn_id!r} cannot be used: {error}") from error
     connection = hook._connection  # noqa: SLF001
-    way = deploy_modes.Way(
+    return hook, deploy_modes.Way(
         master=connection["master"],
         deploy_mode=deploy_modes.deploy_mode(connection["deploy_mode"], task.conf or {}),
         application=task.application,
@@ -220,9 +231,26 @@ def plan(task: SparkSubmitOperator, staging: str | None, *, shared: bool) -> Sub
         durable=task.durable,
         yarn_track_via_rm_api=task._yarn_track_via_rm_api,  # noqa: SLF001
     )
-    submission = plan_submission(way, connection["spark_binary"], staging, shared=shared)
-    check_command(hook, str(conn_id))
-    return submission
+
+
+def spark_binary_of(hook: Any) -> str:
+    """Return the program of the operator, its connection, or Airflow's default."""
+    return str(hook._connection["spark_binary"])  # noqa: SLF001
+
+
+def launcher_of(spark_binary: str, environ: Mapping[str, str]) -> preflight.Launcher:
+    """Choose spark-submit; Airflow's default name stands for any.
+
+    :raises ConfigurationError: there is none.
+    """
+    return preflight.find_spark_submit(
+        None if spark_binary == preflight.SPARK_SUBMIT else spark_binary, environ
+    )
+
+
+def environment_of(way: deploy_modes.Way) -> dict[str, str]:
+    """Return this process's environment with the user's variables for the job."""
+    return {**os.environ, **{name: str(value) for name, value in way.env_vars.items()}}
 
 
 def aim(
@@ -259,10 +287,8 @@ def plan_submission(
         )
     ensure_spark_can_read(str(staging_root(staging)), way.master, shared=shared)
     preflight.check_versions()
-    environ = {**os.environ, **{name: str(value) for name, value in way.env_vars.items()}}
-    launcher = preflight.find_spark_submit(
-        None if spark_binary == preflight.SPARK_SUBMIT else spark_binary, environ
-    )
+    environ = environment_of(way)
+    launcher = launcher_of(spark_binary, environ)
     java = preflight.check_java(way.deploy_mode, environ)
     preflight.check_master_answers(way.master)
     return Submission(

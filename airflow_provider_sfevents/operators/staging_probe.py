@@ -54,6 +54,33 @@ def ensure_spark_can_open(
     answer = probe.with_suffix(".json")
     if durable_files.read(probe) is not None and reason_of(durable_files.read(answer)) == "":
         return
+    try:
+        reason = read_by_spark(task, submission, staging, context, stopping)
+    except AirflowException:
+        log.error(  # noqa: TRY400 - Airflow shows the error itself
+            "The Spark job that reads %s failed. If Spark runs as another user, see the setting"
+            " %s.",
+            *(probe, file_modes.OPTION),
+        )
+        raise
+    if reason:
+        raise ConfigurationError(refusal(reason, str(probe), submission.master))
+
+
+def read_by_spark(
+    task: Any,
+    submission: spark_submission.Submission,
+    staging: str | None,
+    context: Context,
+    stopping: Stopping,
+) -> str:
+    """Run the Spark job that reads a file of the staging area, whatever an earlier one answered.
+
+    :return: the reason why Spark cannot read the file; empty if it can.
+    :raises AirflowException: the job failed.
+    """
+    probe = staging_root(staging) / layout.PROBES / f"{_way(task, submission)}.txt"
+    answer = probe.with_suffix(".json")
     durable_files.remove(answer)
     durable_files.replace(probe, b"Spark reads this file before the first events are staged.\n")
     job = put_job(submission.job_root(staging), "probe")
@@ -62,17 +89,9 @@ def ensure_spark_can_open(
     spark_submission.aim(asking, submission, job, said, 1)
     try:
         task.run_spark(asking, context, submission, stopping)
-    except AirflowException:
-        log.error(  # noqa: TRY400 - Airflow shows the error itself
-            "The Spark job that reads %s failed. If Spark runs as another user, see the setting"
-            " %s.",
-            *(probe, file_modes.OPTION),
-        )
-        raise
     finally:
         _close_pipe(asking._hook)  # noqa: SLF001
-    if (reason := reason_of(durable_files.read(answer))) != "":
-        raise ConfigurationError(refusal(reason, str(probe), submission.master))
+    return reason_of(durable_files.read(answer))
 
 
 def is_wanted(master: str, deploy_mode: str | None, *, local: bool) -> bool:

@@ -85,6 +85,14 @@ BY_DETAILS: tuple[tuple[str, ErrorMeaning], ...] = (
         ),
     ),
     (
+        "missing selected ALPN property",
+        ErrorMeaning(
+            ErrorKind.CONFIGURATION,
+            "It does not offer HTTP/2: check endpoint and port; if a proxy on the way opens TLS, "
+            "let it pass this host and port unopened.",
+        ),
+    ),
+    (
         "Socket closed",
         ErrorMeaning(
             ErrorKind.TRANSIENT,

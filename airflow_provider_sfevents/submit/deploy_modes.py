@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 CLUSTER = "cluster"
 MASTER_PORT = 7077
 
+JARS_MISSING = "Spark could not fetch "
+"""Beginning of the sentence on jars that could not be fetched."""
+
 _DEPLOY_MODE = "spark.submit.deployMode"
 _EXECUTORS_PYTHON = "spark.pyspark.python"
 _DRIVERS_PYTHON = "spark.pyspark.driver.python"
@@ -151,7 +154,7 @@ def unresolved_jars(output: str) -> str:
         return ""
     jars = dict.fromkeys(":".join(one) for one in _ARTIFACT.findall(ended[1]))
     return (
-        f"Spark could not fetch {', '.join(jars)}, which `packages` asks for. Check the "
+        f"{JARS_MISSING}{', '.join(jars)}, which `packages` asks for. Check the "
         "coordinates, and that this machine reaches Maven Central or a repository named by "
         "`repositories`; or give the files themselves as `jars`, without `packages`. If the "
         "repository is reached, a damaged copy may be in the way: remove these artifacts from "

@@ -11,6 +11,7 @@ from pathlib import Path
 from uuid import uuid4
 
 PACKAGE = "airflow_provider_sfevents"
+DISTRIBUTION = "airflow-provider-sfevents"
 _SHARED = (
     "__init__.py",
     "change_bitmaps.py",

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING
 from airflow_provider_sfevents.exceptions import ConfigurationError, TransportError
 from airflow_provider_sfevents.submit.deploy_modes import master_addresses
 from airflow_provider_sfevents.submit.java import find_java
+from airflow_provider_sfevents.submit.packaging import DISTRIBUTION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 ANSWER_SECONDS = 10.0
 SPARK_SUBMIT = "spark-submit"
-_DISTRIBUTION = "airflow-provider-sfevents"
 
 # Measured on two cores: with 336,776 events of 21 fields a job with Java's quick compiler alone
 # still takes less time than one with the optimising compiler.
@@ -58,7 +58,7 @@ def check_versions(version: Callable[[str], str] = importlib.metadata.version) -
         except importlib.metadata.PackageNotFoundError:
             return
     if len(set(found.values())) > 1:
-        requires = importlib.metadata.requires(_DISTRIBUTION) or []
+        requires = importlib.metadata.requires(DISTRIBUTION) or []
         pins = " ".join(f"'{one}'" for one in requires if one.startswith("pyspark"))
         raise ConfigurationError(
             f"pyspark is {found['pyspark']} and pyspark-client is {found['pyspark-client']}, but "

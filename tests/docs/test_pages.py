@@ -28,6 +28,7 @@ CLASSES = {
     f"{PACKAGE}.operators.publish": ("SfEventsPublishOperator",),
     f"{PACKAGE}.operators.entity_snapshot": ("SfEventsEntitySnapshotOperator",),
     f"{PACKAGE}.operators.maintain": ("SfEventsMaintainOperator",),
+    f"{PACKAGE}.operators.doctor": ("SfEventsDoctorOperator",),
     f"{PACKAGE}.sensors.sfevents": ("SfEventsSensor",),
     f"{PACKAGE}.triggers.sfevents": ("SfEventsWatchTrigger",),
 }

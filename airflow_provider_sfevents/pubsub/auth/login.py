@@ -130,7 +130,13 @@ async def _by_oauth(
     if not org_id:
         asked = await _user_info(http, instance_url, found.token)
         org_id, user_id = asked.org_id, asked.user_id
-    return Session(token=found.token, instance_url=instance_url, org_id=org_id, user_id=user_id)
+    return Session(
+        token=found.token,
+        instance_url=instance_url,
+        org_id=org_id,
+        user_id=user_id,
+        scopes=frozenset(found.scope.split()),
+    )
 
 
 async def _by_soap(http: httpx.AsyncClient, settings: Settings, login: SoapLogin) -> Session:

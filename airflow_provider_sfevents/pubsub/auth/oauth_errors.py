@@ -110,16 +110,29 @@ def remedy(error: str, description: str) -> str:
     return next((text for name, part, text in REMEDIES if name == error and part in said), _DEFAULT)
 
 
+def seconds_ahead(date_header: str, now: datetime) -> float | None:
+    """Seconds by which this machine's clock is ahead of an answer's `Date` header; None without it.
+
+    The header has whole seconds, and the answer's way takes some time.
+    """
+    try:
+        there = parsedate_to_datetime(date_header)
+    except (TypeError, ValueError):
+        return None
+    return (now - there.astimezone(UTC)).total_seconds()
+
+
 def clock_skew(date_header: str, now: datetime) -> str:
     """A sentence about this machine's clock if the answer's `Date` header shows that it is off.
 
     Otherwise empty.
     """
-    try:
-        there = parsedate_to_datetime(date_header)
-    except (TypeError, ValueError):
-        return ""
-    ahead = (now - there.astimezone(UTC)).total_seconds()
+    ahead = seconds_ahead(date_header, now)
+    return "" if ahead is None else skew_sentence(ahead)
+
+
+def skew_sentence(ahead: float) -> str:
+    """A sentence about a clock that is so many seconds ahead; empty if that explains no refusal."""
     if abs(ahead) < NOTABLE_SKEW_SECONDS:
         return ""
     return (

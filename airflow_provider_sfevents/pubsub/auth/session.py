@@ -21,12 +21,14 @@ class Session:
 
     :param org_id: 18 characters; the `tenantid` header.
     :param user_id: empty if not known.
+    :param scopes: OAuth scopes that the login's answer names; empty if it names none.
     """
 
     token: Secret
     instance_url: str
     org_id: str
     user_id: str = ""
+    scopes: frozenset[str] = frozenset()
 
 
 def ids_from_url(id_url: str) -> tuple[str, str]:

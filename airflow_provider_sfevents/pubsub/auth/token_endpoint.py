@@ -35,6 +35,7 @@ class TokenGrant:
 
     :param id_url: names org and user.
     :param refresh_token: a new one, if the app gives one with each login.
+    :param scope: names of scopes, separated by spaces.
     :param error: a refusal, with its `description`.
     """
 
@@ -42,6 +43,7 @@ class TokenGrant:
     instance_url: str = ""
     id_url: str = ""
     refresh_token: Secret = NO_SECRET
+    scope: str = ""
     error: str = ""
     description: str = ""
 
@@ -114,6 +116,7 @@ def _read(answer: httpx.Response) -> TokenGrant:
         instance_url=text("instance_url"),
         id_url=text("id"),
         refresh_token=Secret(text("refresh_token")),
+        scope=text("scope"),
         error=text("error"),
         description=text("error_description"),
     )

@@ -68,6 +68,17 @@ async def read_members(rest: RestCalls, channel: str) -> list[EventChannelMember
     return sorted((one for one in found if one.channel == channel), key=lambda member: member.event)
 
 
+async def read_selection(rest: RestCalls) -> frozenset[str]:
+    """Change events that the org sends: of the objects selected in Setup, Change Data Capture.
+
+    :return: names such as `AccountChangeEvent`.
+    :raises ConfigurationError: the user may not read the setup.
+    """
+    channels = await _rows(rest, _CHANNELS, "Listing the org's channels")
+    members = await _members(rest, channels)
+    return frozenset(one.event for one in members if one.channel == STANDARD_CHANNEL)
+
+
 async def _members(rest: RestCalls, channels: list[dict[str, Any]]) -> list[EventChannelMember]:
     """Members of all channels, without their details."""
     doing = "Reading the members of the org's channels"

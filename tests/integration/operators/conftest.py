@@ -95,6 +95,11 @@ class Task:
         _, run = self.prepare(kind, **arguments)
         return run()
 
+    def execute_alone(self, kind: type[Any], **arguments: Any) -> Any:
+        """Execute an operator without a position; returns its result."""
+        _, run = self.prepare_alone(kind, **arguments)
+        return run()
+
     def prepare(self, kind: type[Any], **arguments: Any) -> tuple[Any, Callable[[], Any]]:
         """Return the operator, and a function that executes it."""
         known: dict[str, Any] = {"topic": ORDERS, "idle_seconds": 1.0}

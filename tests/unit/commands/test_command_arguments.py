@@ -28,6 +28,7 @@ def test_the_commands_are_those_that_messages_name() -> None:
         "batches list",
         "batches reland",
         "batches release",
+        "doctor",
         "limits",
         "position forget",
         "position set",

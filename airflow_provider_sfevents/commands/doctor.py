@@ -1,0 +1,116 @@
+"""`airflow sfevents doctor`."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from airflow.jobs.job import most_recent_job
+from airflow.utils.cli import suppress_logs_and_warning
+from airflow.utils.providers_configuration_loader import providers_configuration_loaded
+from airflow.utils.session import create_session
+
+from airflow_provider_sfevents.batches.position import replay_id_age
+from airflow_provider_sfevents.commands.output import command, is_for_programs, say, show_rows
+from airflow_provider_sfevents.commands.position_rows import found
+from airflow_provider_sfevents.commands.variable_rows import told
+from airflow_provider_sfevents.doctor import findings
+from airflow_provider_sfevents.doctor.airflow_findings import (
+    TRIGGERER,
+    SeenTriggerer,
+    position_finding,
+    read_positions,
+    triggerer_finding,
+)
+from airflow_provider_sfevents.exceptions import SfEventsError
+from airflow_provider_sfevents.hooks.staging_access import staging_root
+from airflow_provider_sfevents.hooks.task_thread import Stopping, run_in_thread
+from airflow_provider_sfevents.operators.doctor import SfEventsDoctorOperator
+from airflow_provider_sfevents.staging.area import StagingArea
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Iterable, Sequence
+
+    from airflow_provider_sfevents.doctor.findings import Finding
+    from airflow_provider_sfevents.positions.record import Position
+    from airflow_provider_sfevents.staging.keepalive_point import KeepalivePoint
+
+_PUBSUB = ("/event/", "/data/")
+"""Beginnings of the names that the Pub/Sub API knows; other topics are of the Streaming API."""
+
+
+@suppress_logs_and_warning
+@providers_configuration_loaded
+@command
+def run(args: Namespace) -> None:
+    """Check the set-up, and show a line for each check; with `--fail` exit with code 1."""
+    kept, broken = read_positions(found()) if args.all else ([], [])
+    positions = [position for _, position in kept]
+    task = SfEventsDoctorOperator(
+        task_id="doctor",
+        conn_id=args.conn_id,
+        topics=args.topic or [],
+        staging=args.staging,
+        spark_conn_id=args.spark_conn_id,
+    )
+    stopping = Stopping()
+    followed = _topics_by_org(positions)
+    of_set_up = run_in_thread(lambda: task.look({}, stopping, topics_by_org=followed), stopping)
+    of_airflow = [_triggerer(), *_positions(positions, args.staging), *broken]
+    _show([*of_set_up, *of_airflow], args)
+
+
+def _show(lines: Sequence[Finding], args: Namespace) -> None:
+    where = findings.this_process()
+    rows: list[dict[str, Any]] = [one.to_row() for one in findings.at(where, lines)]
+    if is_for_programs(args.output):
+        show_rows(rows, args.output)
+    else:
+        for row in rows:
+            del row["where"]
+        show_rows(rows, args.output)
+        say(f"Checked on {where}.")
+    if args.fail and (said := findings.failure_sentence(lines)):
+        raise SystemExit(said)
+
+
+def _topics_by_org(positions: Iterable[Position]) -> dict[str, list[str]]:
+    """Return the topics of the Pub/Sub API that positions follow, by org."""
+    topics: dict[str, list[str]] = {}
+    for one in positions:
+        if one.topic.startswith(_PUBSUB):
+            topics.setdefault(one.org_id, []).append(one.topic)
+    return {org_id: list(dict.fromkeys(found)) for org_id, found in topics.items()}
+
+
+def _triggerer() -> Finding:
+    try:
+        with told("The triggerer's heartbeat", "read"), create_session() as session:
+            job = most_recent_job("TriggererJob", session=session)
+            seen = job and SeenTriggerer(
+                host=str(job.hostname),
+                is_alive=job.is_alive(),
+                heartbeat_at=job.latest_heartbeat.isoformat(timespec="seconds"),
+            )
+    except SfEventsError as error:
+        return findings.failed_by(TRIGGERER, error)
+    return triggerer_finding(seen)
+
+
+def _positions(positions: Sequence[Position], staging: str | None) -> list[Finding]:
+    if not positions:
+        return []
+    area, now = StagingArea(staging_root(staging)), datetime.now(UTC)
+
+    def keepalive_point(position: Position) -> KeepalivePoint | None:
+        folder = area.topic(position.org_id, position.consumer, position.topic)
+        return replay_id_age.keepalive_point_of(folder, position)
+
+    lines = []
+    for one in positions:
+        try:
+            lines.append(position_finding(one, keepalive_point, now))
+        except SfEventsError as error:
+            lines.append(findings.failed_by(f"position {one.consumer} {one.topic}", error))
+    return lines

@@ -1,0 +1,109 @@
+"""Lines on Airflow: the triggerer, and the positions in its stores. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.batches.position import replay_id_age
+from airflow_provider_sfevents.doctor.findings import (
+    failed,
+    failed_by,
+    not_checked,
+    ok,
+    split_message,
+    warning,
+)
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.positions.record import Position
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from datetime import datetime
+
+    from airflow_provider_sfevents.doctor.findings import Finding
+    from airflow_provider_sfevents.staging.keepalive_point import KeepalivePoint
+
+TRIGGERER = "triggerer"
+
+_START = (
+    "Start one: airflow triggerer. Deferred waits (`deferrable=True`) and watchers run in it and "
+    "nowhere else."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenTriggerer:
+    """Triggerer with the newest heartbeat in Airflow's database.
+
+    :param heartbeat_at: ISO-8601.
+    """
+
+    host: str
+    is_alive: bool
+    heartbeat_at: str
+
+
+def triggerer_finding(seen: SeenTriggerer | None) -> Finding:
+    """Return the line of the triggerer.
+
+    :param seen: None: none has ever run.
+    """
+    if seen is None:
+        return warning(TRIGGERER, "No triggerer has ever run.", _START)
+    if not seen.is_alive:
+        since = f"the last one, on {seen.host}, had its last heartbeat at {seen.heartbeat_at}"
+        return failed(TRIGGERER, f"No triggerer is alive: {since}.", _START)
+    return ok(TRIGGERER, f"A triggerer is alive on {seen.host}.")
+
+
+def no_database() -> Finding:
+    """Return the line of the triggerer where Airflow's database cannot be read."""
+    return not_checked(
+        TRIGGERER,
+        "Tasks have no access to Airflow's database, which knows the triggerer.",
+        "On a machine with access to it: airflow sfevents doctor",
+    )
+
+
+def read_positions(
+    records: Iterable[tuple[str, str]],
+) -> tuple[list[tuple[str, Position]], list[Finding]]:
+    """Parse records that are named like positions.
+
+    :param records: location and text of each.
+    :return: positions with their locations, by consumer and topic; lines of those that are none.
+    """
+    positions, broken = [], []
+    for where, text in records:
+        try:
+            positions.append((where, Position.from_json(text, where)))
+        except ConfigurationError as error:
+            broken.append(failed_by(f"position {where}", error))
+    return sorted(positions, key=lambda one: (one[1].consumer, one[1].topic)), broken
+
+
+def position_finding(
+    position: Position,
+    keepalive_point_of: Callable[[Position], KeepalivePoint | None],
+    now: datetime,
+) -> Finding:
+    """Return the line of a position: it fails while a third of the retention is left.
+
+    :raises StagingError: the keepalive point cannot be read.
+    """
+    checked = f"position {position.consumer} {position.topic}"
+    since = replay_id_age.known_since(position, keepalive_point_of(position))
+    if worry := replay_id_age.warning(position.topic, since, now):
+        return failed(checked, *split_message(worry))
+    if position.loss is not None:
+        return warning(
+            checked,
+            f"A loss window begins after {position.loss.after}: {position.loss.why}.",
+            "The next batch records it. Read the records again by an entity snapshot, or publish "
+            "the events again.",
+        )
+    if since is None:
+        return ok(checked, f"It begins at {position.start}; no batch has landed yet.")
+    hours = (now - since).total_seconds() / 3600
+    return ok(checked, f"Batch {position.batch_number}; its replay id is {hours:.1f} h old.")

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from airflow_provider_sfevents.doctor.airflow_findings import (
+    SeenTriggerer,
+    no_database,
+    position_finding,
+    read_positions,
+    triggerer_finding,
+)
+from airflow_provider_sfevents.doctor.findings import CheckStatus, Finding
+from airflow_provider_sfevents.staging.keepalive_point import KeepalivePoint
+from airflow_provider_sfevents.staging.manifest import LossWindow
+from tests.unit.positions.building import begun
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.positions.record import Position
+
+NOW = datetime(2026, 1, 10, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("seen", "status"),
+    [
+        (SeenTriggerer(host="w1", is_alive=True, heartbeat_at="now"), CheckStatus.OK),
+        (SeenTriggerer(host="w1", is_alive=False, heartbeat_at="before"), CheckStatus.FAILED),
+        (None, CheckStatus.WARNING),
+    ],
+)
+def test_a_dead_triggerer_is_a_failure(seen: SeenTriggerer | None, status: CheckStatus) -> None:
+    """A triggerer that has never run is a warning: not every set-up needs one."""
+    line = triggerer_finding(seen)
+    assert line.status is status
+    assert ("airflow triggerer" in line.remedy) is (status is not CheckStatus.OK)
+
+
+def test_a_task_does_not_see_the_triggerer() -> None:
+    """The line says where it is checked."""
+    line = no_database()
+    assert (line.status, "airflow sfevents doctor" in line.remedy) == (
+        CheckStatus.NOT_CHECKED,
+        True,
+    )
+
+
+def aged(hours: float) -> Position:
+    at = (NOW - timedelta(hours=hours)).isoformat()
+    return replace(begun(batch_number=1, replay_id="0a"), committed_at=at, last_event_at=at)
+
+
+def look(position: Position, keepalive: KeepalivePoint | None = None) -> Finding:
+    return position_finding(position, lambda _: keepalive, NOW)
+
+
+@pytest.mark.parametrize(
+    ("hours", "status"),
+    [(1.0, CheckStatus.OK), (47.9, CheckStatus.OK), (48.1, CheckStatus.FAILED), (80, "failed")],
+)
+def test_a_position_fails_a_day_before_its_replay_id_expires(
+    hours: float, status: CheckStatus
+) -> None:
+    """The limit is that of the warning in the task's log: 24 of 72 hours are left."""
+    line = look(aged(hours))
+    assert line.status == status
+    assert bool(line.remedy) is (status != CheckStatus.OK)
+
+
+def test_a_keepalive_makes_a_position_young() -> None:
+    """The age counts from the last keepalive."""
+    seen_at = (NOW - timedelta(hours=1)).isoformat()
+    point = KeepalivePoint(epoch="e1", batch_number=1, replay_id="0b", seen_at=seen_at, after="")
+    assert look(aged(60), point).status is CheckStatus.OK
+
+
+def test_a_position_without_a_replay_id_has_no_age() -> None:
+    """A position at `earliest` is right."""
+    line = look(begun())
+    assert (line.status, "earliest" in line.seen) == (CheckStatus.OK, True)
+
+
+def test_a_loss_window_is_a_warning() -> None:
+    """The next batch begins after events that may have left the bus unread."""
+    window = LossWindow(
+        after="0a", after_event_at="", start="earliest", at=NOW.isoformat(), why="it expired"
+    )
+    line = look(replace(aged(1), loss=window))
+    assert (line.status, "it expired" in line.seen) == (CheckStatus.WARNING, True)
+
+
+def test_records_that_are_no_position_are_failures() -> None:
+    """Positions come sorted; a broken record has a line with its location."""
+    later = replace(begun(), consumer="z")
+    records = [("Z", later.to_json()), ("X", "rubbish"), ("A", begun().to_json())]
+    positions, [broken] = read_positions(records)
+    assert [where for where, _ in positions] == ["A", "Z"]
+    assert (broken.checked, broken.status) == ("position X", CheckStatus.FAILED)
