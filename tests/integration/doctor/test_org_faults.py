@@ -271,7 +271,7 @@ def test_an_api_that_is_silent(look: Look, with_knobs: Callable[..., Emulator]) 
     """A connection on which no byte comes is given up in time."""
     bus = with_knobs(seed=2)
     bus.freeze()
-    only_first(look(bus.connection(), seconds=2.0), "Pub/Sub API")
+    only_first(look(bus.connection(), seconds=15.0), "Pub/Sub API")
     bus.thaw()
 
 
