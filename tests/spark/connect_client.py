@@ -40,4 +40,4 @@ def main(url: str, job: str, before: str, arguments: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:4], sys.argv[4:])
+    main(sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4:])
