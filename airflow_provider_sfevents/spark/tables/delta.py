@@ -116,6 +116,7 @@ class DeltaByPath:
             **options.properties,
         }
         self.keeps_commits = naming.renames_in_one_step(root)
+        self._there: set[str] = set()
 
     def label(self, table: str) -> str:
         return f"{self._root}/{table}"
@@ -124,7 +125,10 @@ class DeltaByPath:
         return f"delta.{quoted(self.label(table))}"
 
     def exists(self, table: str) -> bool:
-        return self._files.exists(f"{self.label(table)}/_delta_log")
+        """Tell whether a table has a commit; Delta makes the folder of its log before."""
+        if table not in self._there and self.version(table):
+            self._there.add(table)
+        return table in self._there
 
     def names(self) -> list[str]:
         found = self._files.names(self._root)

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, cast
+
 import pytest
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.spark.stores.local_files import LocalFiles
 from airflow_provider_sfevents.spark.tables import delta, iceberg
 from airflow_provider_sfevents.spark.tables.naming import Namespace
+from airflow_provider_sfevents.spark.tables.table_options import TableOptions
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from airflow_provider_sfevents.spark.files import Files
 
 
 def test_delta_is_added_to_what_the_user_has_set() -> None:
@@ -32,6 +41,21 @@ def test_deltas_log_is_read_in_few_tasks_on_one_machine_only() -> None:
     on_cluster = delta.settings("lake", "yarn", "my.Catalog")
     assert few not in on_cluster
     assert on_cluster["spark.sql.catalog.lake"] == "my.Catalog"
+
+
+def test_a_delta_table_is_there_from_its_first_commit_on(tmp_path: Path) -> None:
+    """A table that another job is creating has a log folder without a commit: not a table yet."""
+    tables = delta.DeltaByPath(cast("Files", LocalFiles()), str(tmp_path), TableOptions())
+    log = tmp_path / "Order__e" / "_delta_log"
+    log.mkdir(parents=True)
+    (log / ".00000000000000000000.json.tmp").touch()
+
+    assert not tables.exists("Order__e")
+    assert tables.names() == []
+
+    (log / "00000000000000000000.json").touch()
+    assert tables.exists("Order__e")
+    assert tables.names() == ["Order__e"]
 
 
 def test_iceberg_by_path_is_a_catalog_at_the_folder_above() -> None:
