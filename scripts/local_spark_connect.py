@@ -1,6 +1,6 @@
 """A Spark Connect server on this machine, for `make ui` and the tests.
 
-It is a plugin of a driver that waits (`spark_connect_driver`), with one Python for all sessions.
+It runs in a driver that waits (`spark_connect_driver`), with one Python for all sessions.
 Spark's class `SparkConnectServer` keeps a Python daemon for each session.
 """
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 READY_SECONDS = 240
 CALL_SECONDS = 5.0
 _DRIVER = Path(__file__).with_name("spark_connect_driver.py")
-_PLUGIN = "org.apache.spark.sql.connect.SparkConnectPlugin"
 ISOLATION = "spark.sql.artifact.isolation.enabled"
 _DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -85,7 +84,6 @@ class LocalSparkConnect:
         port, ui_port = port or free_port(), free_port()
         is_delta = any("delta-spark" in jar for jar in jars)
         settings = {
-            "spark.plugins": _PLUGIN,
             ISOLATION: "false",
             "spark.connect.grpc.binding.address": "127.0.0.1",
             "spark.connect.grpc.binding.port": str(port),
@@ -115,7 +113,7 @@ class LocalSparkConnect:
             end([process])
 
     def _wait_ready(self) -> None:
-        """Wait for the answer to a client's request: the port is open before there is a session.
+        """Wait for the answer to a client's request.
 
         :raises CannotRunError: the server ended, or time is up.
         """
