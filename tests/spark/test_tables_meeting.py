@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import shutil
 import threading
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,10 +15,12 @@ import pytest
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.exceptions import NotLandedError
 from airflow_provider_sfevents.spark import read_table
+from airflow_provider_sfevents.spark.tables.merging import conflicts
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Manifest
 from tests.harness.killed import Killed, kill
 from tests.spark.conftest import Staging, at
+from tests.spark.lakes import by_path
 
 if TYPE_CHECKING:
     from tests.spark.lakes import Tables
@@ -56,6 +60,40 @@ def test_killed_between_two_tables_the_next_landing_makes_it_whole(
     assert tables.events("Alert__e") == [("0f3c-1", 1)]
     assert tables.events("_quarantine") == [("0f3c-1", 2)]
     assert not tables.under_way()
+
+
+@pytest.mark.parametrize("table_format", ["delta"])
+def test_a_landing_waits_for_the_first_commit_of_a_table_that_another_job_creates(
+    tables: Tables, staging: Staging, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A Delta table has a folder for its log before it has a commit; a landing tries again."""
+    tables.land(staging.write([staging.order(0)]))
+    # Elsewhere, because Spark keeps what it has read of a log.
+    lake = shutil.copytree(tables.folder, tmp_path / "their lake")
+    other = by_path(tables.table_format, tables.spark, lake)
+    log, commits = lake / "Order__e" / "_delta_log", tmp_path / "commits"
+    log.rename(commits)
+    log.mkdir()
+    retries = logging.getLogger(conflicts.__name__)
+    waits = 0
+
+    def commit(_: logging.LogRecord) -> bool:
+        nonlocal waits
+        waits += 1
+        if waits == 1:
+            log.rmdir()
+            commits.rename(log)
+        return True
+
+    retries.addFilter(commit)
+    try:
+        with caplog.at_level(logging.INFO, conflicts.__name__):
+            other.land(staging.write([staging.order(1)], batch_number=2))
+    finally:
+        retries.removeFilter(commit)
+
+    assert waits == 1
+    assert other.events() == [("0f3c-1", 0), ("0f3c-2", 0)]
 
 
 def test_readers_of_landed_batches_see_no_part_of_a_killed_one(
