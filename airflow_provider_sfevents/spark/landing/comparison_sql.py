@@ -14,7 +14,7 @@ from airflow_provider_sfevents.spark.schema.field_types import quoted
 from airflow_provider_sfevents.spark.tables.statements import text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
 NATURAL = {
     "entityName": ("string",),
@@ -44,9 +44,9 @@ _ROW_SQL = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """Rows to compare.
+    """Rows to compare, of one table or of many.
 
-    :param view: name of a view of the rows, with the columns of `columns`.
+    :param view: name of a view of the rows, with the columns of `columns` and `TABLE`.
     :param natural: they have the columns that identify a change event without an event id.
     """
 
@@ -54,68 +54,46 @@ class Rows:
     natural: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableComparison:
-    """Rows that were written for a table, and landed rows that may be the same events.
-
-    :param own: rows of the table itself; None: there are none.
-    :param others: rows of other tables.
-    """
-
-    table: str
-    written: Rows
-    own: Rows | None
-    others: Sequence[Rows]
-
-
 def columns(*, natural: bool) -> str:
-    """Columns that the query needs of each row, as DDL."""
+    """Columns that the query needs of each row beside its table, as DDL."""
     return f"{_ROW_SQL}, {_HEADER_SQL}" if natural else _ROW_SQL
 
 
-def comparison(tables: Iterable[TableComparison], org_id: str, topic: str, batch_id: str) -> str:
-    """Select the identities of written events, and those of them that have landed, in one query."""
-    source = (
-        f"{envelope.ORG_ID} = {text(org_id)} AND {envelope.TOPIC} = {text(topic)} "
-        f"AND {envelope.BATCH_ID} IS NOT NULL"
-    )
-    found: list[str] = []
-    for one in tables:
-        found.append(_ours(one))
-        if one.own is not None:
-            found.append(_known(one, one.own, source, batch_id, is_own=True))
-        found += [_known(one, rows, source, batch_id, is_own=False) for rows in one.others]
-    return " UNION ALL ".join(found)
+def comparison(
+    written: Iterable[Rows], known: Iterable[Rows], org_id: str, topic: str, batch_id: str
+) -> str:
+    """Select the identities of written events, and those of them that have landed, in one query.
 
-
-def _ours(one: TableComparison) -> str:
-    return (
-        f"SELECT {text(one.table)} AS {TABLE}, {OURS} AS {KIND}, {IDENTITY}, "  # noqa: S608 - all is quoted
-        f"{envelope.ORDINAL} "
-        f"FROM {one.written.view} LATERAL VIEW explode({_identities(one.written)}) AS {IDENTITY}"
-    )
-
-
-def _known(one: TableComparison, rows: Rows, source: str, batch_id: str, *, is_own: bool) -> str:
-    """Select identities that other batches have landed.
-
-    Rows of this very batch, which may have no identity, are selected as well.
+    All tables are compared in one join, because each further join costs Spark a job. An identity
+    that has landed in one table and was written for another one is selected as well. Rows of this
+    very batch, which may have no identity, are selected once for each table.
     """
-    ours = f"k.{envelope.BATCH_ID} = {text(batch_id)}"
-    written = (
-        f"SELECT {IDENTITY} FROM {one.written.view} "  # noqa: S608 - as above
-        f"LATERAL VIEW explode({_identities(one.written)}) AS {IDENTITY}"
+    ours = " UNION ALL ".join(
+        f"SELECT {TABLE}, {IDENTITY}, {envelope.ORDINAL} "  # noqa: S608 - all is quoted
+        f"FROM {rows.view} LATERAL VIEW explode({_identities(rows)}) AS {IDENTITY}"
+        for rows in written
     )
-    wanted = (
-        f"NOT {ours} AND EXISTS (SELECT 1 FROM ({written}) w WHERE w.{IDENTITY} = k.{IDENTITY})"  # noqa: S608 - as above
-    )
+    query = f"SELECT {TABLE}, {OURS} AS {KIND}, {IDENTITY}, {envelope.ORDINAL} FROM ({ours})"  # noqa: S608
+    landed = " UNION ALL ".join(_landed(rows, org_id, topic) for rows in known)
+    if not landed:
+        return query
+    is_ours = f"k.{envelope.BATCH_ID} = {text(batch_id)}"
     return (
-        f"SELECT if({ours}, '', {text(one.table)}) AS {TABLE}, "  # noqa: S608 - as above
-        f"if({ours}, {LANDED}, {KNOWN}) AS {KIND}, if({ours}, '', k.{IDENTITY}) AS {IDENTITY}, "
-        f"CAST(NULL AS BIGINT) AS {envelope.ORDINAL} "
-        f"FROM (SELECT {envelope.BATCH_ID}, {IDENTITY} FROM {rows.view} "
-        f"LATERAL VIEW OUTER explode({_identities(rows)}) AS {IDENTITY} WHERE {source}) k "
-        f"WHERE {f'{ours} OR ({wanted})' if is_own else wanted}"
+        f"{query} UNION ALL "  # noqa: S608 - as above
+        f"SELECT DISTINCT k.{TABLE}, if({is_ours}, {LANDED}, {KNOWN}) AS {KIND}, "
+        f"if({is_ours}, '', k.{IDENTITY}) AS {IDENTITY}, "
+        f"CAST(NULL AS BIGINT) AS {envelope.ORDINAL} FROM ({landed}) k WHERE {is_ours} "
+        f"OR EXISTS (SELECT 1 FROM ({ours}) w WHERE w.{IDENTITY} = k.{IDENTITY})"
+    )
+
+
+def _landed(rows: Rows, org_id: str, topic: str) -> str:
+    """Select the identities of a topic's landed rows; a row without one is selected, too."""
+    return (
+        f"SELECT {TABLE}, {envelope.BATCH_ID}, {IDENTITY} FROM {rows.view} "  # noqa: S608 - all is quoted
+        f"LATERAL VIEW OUTER explode({_identities(rows)}) AS {IDENTITY} "
+        f"WHERE {envelope.ORG_ID} = {text(org_id)} AND {envelope.TOPIC} = {text(topic)} "
+        f"AND {envelope.BATCH_ID} IS NOT NULL"
     )
 
 

@@ -24,6 +24,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, field
 from datetime import date
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.counting import counted
@@ -39,11 +40,11 @@ from airflow_provider_sfevents.spark.landing.comparison_sql import (
 )
 from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.tables import file_moves
-from airflow_provider_sfevents.spark.tables.interface import Standing
-from airflow_provider_sfevents.spark.tables.projection import parquet_files, view_of
+from airflow_provider_sfevents.spark.tables.interface import KnownRows, Standing
+from airflow_provider_sfevents.spark.tables.projection import rows_by_table, view_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Set as AbstractSet
+    from collections.abc import Iterable, Iterator, Mapping, Set as AbstractSet
 
     import pyarrow as pa
     from pyspark.sql import DataFrame
@@ -160,8 +161,10 @@ class Comparison:
         rows = self._query(written, standing).toArrow()
         found: dict[str, set[int]] = {}
         for table in sorted(self._dates(written)):
-            known = set(_of(rows, table, KNOWN)[IDENTITY].to_pylist())
-            if repeated := repetitions(suspects(_of(rows, table, OURS), known), known):
+            ours = _of(rows, OURS, [table])
+            landed = _of(rows, KNOWN, [one.table for name, one in standing if name == table])
+            known = set(landed[IDENTITY].to_pylist())
+            if repeated := repetitions(suspects(ours, known), known):
                 found[table] = set(repeated)
                 logger.info(
                     "%s: left out %s that landed before or came twice in the batch; the "
@@ -170,35 +173,53 @@ class Comparison:
                     counted(len(repeated), "event"),
                     repeated[min(repeated)],
                 )
-        return Found(ordinals=found, is_landed=bool(_of(rows, "", LANDED).num_rows))
+        tables = [one.table for _, one in standing]
+        return Found(ordinals=found, is_landed=bool(_of(rows, LANDED, tables).num_rows))
 
     def _query(self, written: Iterable[str], standing: Compared) -> DataFrame:
         """Run the comparison of all tables: identities of written events, and which have landed."""
         manifest = self._batch.manifest
-        tables = [
-            self._table(table, dates, standing)
-            for table, dates in sorted(self._dates(written).items())
-        ]
+        dates = self._dates(written)
+        natural = {kind.name for kind in self._batch.plan.types if _is_natural(kind)}
         query = comparison_sql.comparison(
-            tables, manifest.org_id, manifest.topic, manifest.batch_id
+            self._written(sorted(dates), natural),
+            self._landed(standing, dates),
+            manifest.org_id,
+            manifest.topic,
+            manifest.batch_id,
         )
         return self._spark.sql(query)
 
-    def _table(
-        self, table: str, dates: set[str], standing: Compared
-    ) -> comparison_sql.TableComparison:
-        compared = {
-            source: self._known(source, there, dates_around(dates, source.days))
-            for (name, source), there in standing.items()
-            if name == table and there
-        }
-        own = [rows for source, rows in compared.items() if source.table == table]
-        return comparison_sql.TableComparison(
-            table=table,
-            written=self._written(table),
-            own=own[0] if own else None,
-            others=[rows for source, rows in compared.items() if source.table != table],
-        )
+    def _landed(
+        self, standing: Compared, dates: Mapping[str, set[str]]
+    ) -> Iterator[comparison_sql.Rows]:
+        """Rows of the tables that may hold events of the batch; a table is read once."""
+        wanted: dict[bool, dict[str, KnownRows]] = {}
+        for (table, source), there in standing.items():
+            if there:
+                tables = wanted.setdefault(source.natural, {})
+                near = dates_around(dates[table], source.days)
+                before = tables.get(source.table, KnownRows(standing={}, dates=()))
+                tables[source.table] = KnownRows(
+                    standing={**before.standing, **there}, dates=(*before.dates, *near)
+                )
+        for natural, tables in wanted.items():
+            columns = comparison_sql.columns(natural=natural)
+            rows = self._tables.known(tables, columns, TABLE)
+            yield comparison_sql.Rows(view=view_of(rows), natural=natural)
+
+    def _written(
+        self, tables: Iterable[str], natural: AbstractSet[str]
+    ) -> Iterator[comparison_sql.Rows]:
+        """Rows of the attempt's own folder."""
+        for is_natural, of_kind in groupby(
+            sorted(tables, key=natural.__contains__), natural.__contains__
+        ):
+            columns = comparison_sql.columns(natural=is_natural)
+            rows = rows_by_table(
+                self._spark, columns, [f"{self._folder}/{table}" for table in of_kind], TABLE, 4
+            )
+            yield comparison_sql.Rows(view=view_of(rows), natural=is_natural)
 
     def _dates(self, written: Iterable[str]) -> dict[str, set[str]]:
         """Dates by table."""
@@ -206,17 +227,6 @@ class Comparison:
         for path in written:
             dates.setdefault(file_moves.table_of(path), set()).add(file_moves.date_of(path))
         return dates
-
-    def _written(self, table: str) -> comparison_sql.Rows:
-        natural = any(kind.name == table and _is_natural(kind) for kind in self._batch.plan.types)
-        columns = comparison_sql.columns(natural=natural)
-        rows = parquet_files(self._spark, columns, [f"{self._folder}/{table}"])
-        return comparison_sql.Rows(view=view_of(rows), natural=natural)
-
-    def _known(self, source: Source, standing: Standing, dates: list[str]) -> comparison_sql.Rows:
-        columns = comparison_sql.columns(natural=source.natural)
-        rows = self._tables.known(source.table, standing, dates, columns)
-        return comparison_sql.Rows(view=view_of(rows), natural=source.natural)
 
 
 def repetitions(rows: Iterable[tuple[int, str]], known: AbstractSet[str]) -> dict[int, str]:
@@ -246,10 +256,12 @@ def suspects(ours: pa.Table, known: AbstractSet[str]) -> Iterable[tuple[int, str
     return zip(*columns, strict=True)
 
 
-def _of(rows: pa.Table, table: str, kind: int) -> pa.Table:
+def _of(rows: pa.Table, kind: int, tables: Iterable[str]) -> pa.Table:
+    import pyarrow as pa
     import pyarrow.compute as pc
 
-    return rows.filter(pc.and_(pc.equal(rows[TABLE], table), pc.equal(rows[KIND], kind)))
+    of_tables = pc.is_in(rows[TABLE], value_set=pa.array(sorted({*tables}), pa.string()))
+    return rows.filter(pc.and_(of_tables, pc.equal(rows[KIND], kind)))
 
 
 def _source(kind: EventType) -> Source:

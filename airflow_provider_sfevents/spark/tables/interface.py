@@ -21,6 +21,18 @@ Empty: none does. Equal to an earlier one: no row has come meanwhile.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KnownRows:
+    """Rows of a table that may be events of a batch.
+
+    :param standing: the files or versions that have them.
+    :param dates: event dates of the rows, ISO-8601.
+    """
+
+    standing: Standing
+    dates: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
     """Files that an attempt has written, on their way into the tables.
 
@@ -145,12 +157,11 @@ class Tables(Protocol):
         """List the files or versions on these dates that may hold rows of other batches."""
         ...
 
-    def known(
-        self, table: str, standing: Standing, dates: Iterable[str], columns: str
-    ) -> DataFrame:
-        """Read the rows of the listed files or versions (`standing`).
+    def known(self, tables: Mapping[str, KnownRows], columns: str, name: str) -> DataFrame:
+        """Read the rows of the listed files or versions (`standing`) of several tables.
 
-        :param columns: wanted, as DDL; those that the table does not have are null.
+        :param columns: wanted, as DDL; those that a table does not have are null.
+        :param name: of a further column with the table's name.
         """
         ...
 

@@ -34,6 +34,22 @@ def parquet_files(spark: SparkSession, columns: StructType | str, urls: Sequence
     return reader.load(urls[0] if len(urls) == 1 else list(urls))
 
 
+def rows_by_table(
+    spark: SparkSession, columns: str, folders: Sequence[str], name: str, depth: int
+) -> DataFrame:
+    """Read Parquet files of many tables in one scan, with the table's name as a further column.
+
+    :param folders: URLs; each is a table's folder, or a folder in it.
+    :param name: of the further column.
+    :param depth: place of the table's folder in a file's path, counted from the end.
+    """
+    reader = spark.read.format("parquet").schema(columns)
+    # Without it Spark reads values from the names of folders, for which it wants one root.
+    rows = reader.option("recursiveFileLookup", "true").load(list(folders))
+    table = f"element_at(split(_metadata.file_path, '/'), {-depth}) AS {name}"
+    return rows.selectExpr("*", table)
+
+
 def view_of(rows: DataFrame) -> str:
     """Register rows as a temporary view with a unique name for SQL statements."""
     name = f"sfevents_{uuid4().hex}"

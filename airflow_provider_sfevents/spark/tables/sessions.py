@@ -50,6 +50,8 @@ _DEPRECATED = {"spark.sql.parser.escapedStringLiterals": "false"}
 
 READING: Mapping[str, str] = {
     "spark.sql.files.openCostInBytes": "65536",  # with many small files
+    # Tasks that list the folders of a batch with many event types; a task takes many folders.
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "16",
     # ICU takes a second to start, and hexadecimal digits do not need it.
     "spark.sql.icu.caseMappings.enabled": "false",
     # The splits of a batch are read by the same code, which Java then compiles once.

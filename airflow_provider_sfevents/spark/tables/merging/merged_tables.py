@@ -48,7 +48,12 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from airflow_provider_sfevents.spark.files import Files
-    from airflow_provider_sfevents.spark.tables.interface import Attempt, Dialect, Standing
+    from airflow_provider_sfevents.spark.tables.interface import (
+        Attempt,
+        Dialect,
+        KnownRows,
+        Standing,
+    )
     from airflow_provider_sfevents.spark.tables.ledger import LedgerRow
 
 logger = logging.getLogger(__name__)
@@ -88,17 +93,16 @@ class MergedTables:
         ours = set(_NEEDED).issubset(self._seen[table][1].names)
         return {table: frozenset({version})} if ours else {}
 
-    def known(
-        self,
-        table: str,
-        standing: Standing,  # noqa: ARG002 - newer rows may be there by now, and are welcome
-        dates: Iterable[str],
-        columns: str,
-    ) -> DataFrame:
-        found = _as_wanted(self._seen[table][1], columns)
-        target = self._dialect.identifier(table)
-        on_dates = merge_statements.on_dates(set(dates))
-        return self.spark.sql(f"SELECT {', '.join(found)} FROM {target} WHERE {on_dates}")  # noqa: S608 - all is quoted
+    def known(self, tables: Mapping[str, KnownRows], columns: str, name: str) -> DataFrame:
+        """Read the tables as they are now: newer rows may be there by now, and are welcome."""
+        selects = []
+        for table, rows in tables.items():
+            found = ", ".join(_as_wanted(self._seen[table][1], columns))
+            target = self._dialect.identifier(table)
+            on_dates = merge_statements.on_dates(set(rows.dates))
+            tagged = f"{found}, {statements.text(table)} AS {name}"
+            selects.append(f"SELECT {tagged} FROM {target} WHERE {on_dates}")  # noqa: S608 - all is quoted
+        return self.spark.sql(" UNION ALL ".join(selects))
 
     def of_batch(
         self, table: str, batch_id: str, dates: Collection[str], columns: str

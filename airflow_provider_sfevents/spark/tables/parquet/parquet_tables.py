@@ -15,15 +15,16 @@ from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.tables import file_moves, naming
 from airflow_provider_sfevents.spark.tables.parquet.file_ledger import FileLedger
 from airflow_provider_sfevents.spark.tables.parquet.foreign_files import ForeignFiles
+from airflow_provider_sfevents.spark.tables.projection import rows_by_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
     from airflow_provider_sfevents.spark.files import Files
-    from airflow_provider_sfevents.spark.tables.interface import Attempt, Standing
+    from airflow_provider_sfevents.spark.tables.interface import Attempt, KnownRows, Standing
     from airflow_provider_sfevents.spark.tables.ledger import LedgerRow
 
 logger = logging.getLogger(__name__)
@@ -75,14 +76,9 @@ class ParquetTables:
         }
         return {folder: names for folder, names in others.items() if names}
 
-    def known(
-        self,
-        table: str,  # noqa: ARG002 - what is standing tells both
-        standing: Standing,
-        dates: Iterable[str],  # noqa: ARG002
-        columns: str,
-    ) -> DataFrame:
-        return self.spark.read.schema(columns).parquet(*standing)
+    def known(self, tables: Mapping[str, KnownRows], columns: str, name: str) -> DataFrame:
+        folders = [folder for rows in tables.values() for folder in rows.standing]
+        return rows_by_table(self.spark, columns, folders, name, 3)
 
     def files(self, written: Iterable[str], batch_id: str) -> tuple[str, ...]:
         return tuple(move.target for move in file_moves.plan_moves(written, batch_id))
