@@ -229,6 +229,11 @@ _EXTRA_FIELDS: dict[str, Any] = {
         "session: the 18 characters of the org's id. Empty asks Salesforce; the other logins learn "
         "it by themselves.",
     ),
+    "transport": _text(
+        "API for events",
+        "pubsub or streaming, for topics that both APIs have and tasks that do not say it. Empty "
+        "takes pubsub. PushTopics and generic channels always use the Streaming API.",
+    ),
     "pubsub_endpoint": _text(
         "Pub/Sub API endpoint",
         "Host of the gRPC service; its port is the Pub/Sub port. Empty takes the global host, "

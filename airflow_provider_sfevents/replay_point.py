@@ -3,12 +3,17 @@
 Pure. `earliest` is the oldest event that the bus still holds. `latest` is the moment of the
 subscription, so it resolves to a different replay id each time. A replay id is opaque: it is
 compared for equality, and never computed with.
+
+Over the Streaming API nothing but an event has a replay id, so `latest` resolves to a time: the
+subscription begins at `earliest`, and events that were created before are passed over. Its text is
+`since:2026-01-31T08:30:00+00:00`.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import datetime
 
 from typing_extensions import override
 
@@ -19,14 +24,16 @@ from airflow_provider_sfevents.exceptions import ConfigurationError
 _REPLAY_ID_BYTES = (8, 10)
 # Salesforce promises nothing about later ids, but none will be near this length.
 _MAX_REPLAY_ID_BYTES = 128
+_SINCE = "since:"
 _HEX = re.compile(r"(?:[0-9a-f]{2})+")
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayPoint:
-    """Start of a subscription: `EARLIEST`, `LATEST`, or strictly after a replay id.
+    """Start of a subscription: `EARLIEST`, `LATEST`, a time, or strictly after a replay id.
 
-    :param text: `earliest`, `latest`, or the replay id in lower-case hex; `from_text` checks it.
+    :param text: `earliest`, `latest`, `since:` with a time, or the replay id in lower-case hex;
+        `from_text` checks it.
     """
 
     text: str
@@ -37,7 +44,7 @@ class ReplayPoint:
 
         :raises ConfigurationError: it is neither a preset nor a replay id in lower-case hex.
         """
-        if text not in PRESETS and not is_replay_id(text):
+        if text not in PRESETS and not is_replay_id(text) and not _is_since(text):
             raise ConfigurationError(
                 f"The start {text[:80]!r} is no replay id. Give 'earliest', 'latest', or a replay "
                 "id as an even number of lower-case hex digits, as positions and manifests show it."
@@ -53,7 +60,7 @@ class ReplayPoint:
         :raises ConfigurationError: it is no start, or a replay id that no event can have.
         """
         point = cls.from_text(text)
-        if not point.is_replay_id or len(text) // 2 in _REPLAY_ID_BYTES:
+        if text in PRESETS or len(text) // 2 in _REPLAY_ID_BYTES:
             return point
         raise ConfigurationError(
             f"The start {text!r} is no replay id of Salesforce: it has "
@@ -66,6 +73,21 @@ class ReplayPoint:
         """Return the replay point after an event or keepalive of the service."""
         return cls(replay_id.hex())
 
+    @classmethod
+    def since(cls, time: datetime) -> ReplayPoint:
+        """Return the replay point of events that were created at or after a time.
+
+        :param time: aware.
+        """
+        return cls(_SINCE + time.isoformat())
+
+    @property
+    def not_before(self) -> datetime | None:
+        """Creation time before which events are passed over; None: it has none."""
+        if not self.text.startswith(_SINCE):
+            return None
+        return datetime.fromisoformat(self.text.removeprefix(_SINCE))
+
     def to_text(self) -> str:
         return self.text
 
@@ -75,8 +97,8 @@ class ReplayPoint:
 
     @property
     def is_replay_id(self) -> bool:
-        """True if it means the same whenever a subscription begins there; no preset does."""
-        return self.text not in PRESETS
+        """True if it is after one event or keepalive."""
+        return self.text not in PRESETS and not self.text.startswith(_SINCE)
 
 
 EARLIEST = ReplayPoint("earliest")
@@ -87,6 +109,14 @@ PRESETS = (EARLIEST.text, LATEST.text)
 def is_replay_id(text: str) -> bool:
     """Return whether the text can be a replay id: lower-case hex, as text forms are compared."""
     return _HEX.fullmatch(text) is not None and len(text) <= 2 * _MAX_REPLAY_ID_BYTES
+
+
+def _is_since(text: str) -> bool:
+    try:
+        time = ReplayPoint(text).not_before
+    except ValueError:
+        return False
+    return time is not None and time.tzinfo is not None
 
 
 def replay_id_hex(replay_id: object) -> str:

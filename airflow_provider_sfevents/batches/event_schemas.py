@@ -12,7 +12,7 @@ from airflow_provider_sfevents.exceptions import ConfigurationError, TransportEr
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from airflow_provider_sfevents.pubsub.client import PubSubClient
+    from airflow_provider_sfevents.batches.event_source import TopicClient
     from airflow_provider_sfevents.staging.batch_folder import BatchFolder
 
 log = logging.getLogger(__name__)
@@ -29,7 +29,7 @@ class EventSchemas:
         self._kept = folder.schemas()
         self._due_at = 0.0
 
-    async def keep_if_available(self, client: PubSubClient, schema_ids: set[str]) -> None:
+    async def keep_if_available(self, client: TopicClient, schema_ids: set[str]) -> None:
         """Get the schemas of a delivery; one that is unavailable is requested again later.
 
         The stream continues meanwhile: the manifest needs the schema, the stream does not.
@@ -42,7 +42,7 @@ class EventSchemas:
             self._due_at = time.monotonic() + SCHEMA_SECONDS
             log.warning("The fetch continues without a schema for now: %s", error)
 
-    async def keep(self, client: PubSubClient, schema_ids: set[str]) -> None:
+    async def keep(self, client: TopicClient, schema_ids: set[str]) -> None:
         """Get the schemas that are not kept yet.
 
         :raises TransportError: as `keep_schemas`.
@@ -51,9 +51,7 @@ class EventSchemas:
         self._kept |= schema_ids
 
 
-async def keep_schemas(
-    folder: BatchFolder, client: PubSubClient, schema_ids: Iterable[str]
-) -> None:
+async def keep_schemas(folder: BatchFolder, client: TopicClient, schema_ids: Iterable[str]) -> None:
     """Get the schemas that are not beside the batch yet.
 
     A schema that the service does not have, or refuses permanently, is recorded as unknown: its

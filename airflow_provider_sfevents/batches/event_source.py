@@ -1,4 +1,4 @@
-"""Event sources of a batch: a plain subscription, or a managed one."""
+"""Event sources of a batch: a plain subscription of either API, or a managed one."""
 
 from __future__ import annotations
 
@@ -6,14 +6,20 @@ import asyncio
 import logging
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from airflow_provider_sfevents.batches.managed.managed_source import ManagedSource
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import ConfigurationError, StagingError
+from airflow_provider_sfevents.pubsub.client import PubSubClient
+from airflow_provider_sfevents.pubsub.streaming.event_time import event_time_reader
 from airflow_provider_sfevents.replay_point import LATEST, ReplayPoint
 from airflow_provider_sfevents.staging import extra_deliveries
+from airflow_provider_sfevents.staging.manifest import AVRO, JSON
+from airflow_provider_sfevents.streaming import message_columns
+from airflow_provider_sfevents.streaming.topic_client import StreamingTopicClient
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -22,16 +28,35 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.batches.outcome import BatchRequest
     from airflow_provider_sfevents.batches.recovery import FetchPlan
     from airflow_provider_sfevents.pubsub.bounds import Bounds, StagedProgress
-    from airflow_provider_sfevents.pubsub.client import PubSubClient
     from airflow_provider_sfevents.pubsub.managed.managed_subscription import ManagedSubscription
     from airflow_provider_sfevents.pubsub.streaming.bounded_fetch import (
         FetchResult,
         OnKeepalive,
         Receive,
     )
+    from airflow_provider_sfevents.pubsub.streaming.event_time import EventTime
     from airflow_provider_sfevents.staging.area import StagingArea, TopicFolder
+    from airflow_provider_sfevents.staging.manifest import PayloadFormat
 
 log = logging.getLogger(__name__)
+
+TopicClient = PubSubClient | StreamingTopicClient
+"""Client of the API that a topic is read by."""
+
+
+def payload_format_of(client: TopicClient) -> PayloadFormat:
+    """Return the form of the payloads that a client stages."""
+    return JSON if isinstance(client, StreamingTopicClient) else AVRO
+
+
+def staged_times(client: TopicClient, schema: str) -> EventTime:
+    """Return the reader of the creation time of staged events of a schema.
+
+    :param schema: Avro as JSON.
+    """
+    if isinstance(client, StreamingTopicClient):
+        return message_columns.event_time
+    return event_time_reader(schema)
 
 
 class FetchCall(Protocol):
@@ -72,7 +97,7 @@ class EventSource:
 
 @asynccontextmanager
 async def open_source(
-    client: PubSubClient,
+    client: TopicClient,
     next_batch: NextBatch,
     plan: FetchPlan,
     folder: TopicFolder,
@@ -83,6 +108,11 @@ async def open_source(
     :param plan: of the batch, as the fetch or wait begins.
     :param staging_id: of the staging area that `folder` is in; empty if it cannot be known.
     """
+    if isinstance(client, StreamingTopicClient):
+        yield _streamed(
+            client, next_batch, await asyncio.to_thread(_listened_at, next_batch, folder)
+        )
+        return
     if not next_batch.managed:
         yield EventSource(fetch=partial(client.fetch, next_batch.topic))
         return
@@ -95,6 +125,54 @@ async def open_source(
         await count_extra_deliveries(managed, next_batch, folder)
 
 
+def _streamed(
+    client: StreamingTopicClient, next_batch: NextBatch, listened_at: datetime | None
+) -> EventSource:
+    """Return a subscription over the Streaming API."""
+    passed_over: dict[str, int] = {}
+
+    def count(events: int) -> None:
+        if events:
+            passed_over[extra_deliveries.BEFORE_START] = events
+
+    async def fetch(
+        start: ReplayPoint,
+        bounds: Bounds,
+        receive: Receive,
+        *,
+        already: StagedProgress,
+        stop: asyncio.Event,
+        on_keepalive: OnKeepalive | None,
+        equal_points: tuple[ReplayPoint, ...],  # noqa: ARG001 - only shared streams join by them
+        outlast: bool,
+    ) -> FetchResult:
+        return await client.fetch(
+            next_batch.topic,
+            start,
+            bounds,
+            receive,
+            already,
+            stop,
+            on_keepalive,
+            outlast=outlast,
+            listened_at=listened_at,
+            passed_over=count,
+        )
+
+    return EventSource(fetch=fetch, repeated=lambda: passed_over)
+
+
+def _listened_at(next_batch: NextBatch, folder: TopicFolder) -> datetime | None:
+    """Return the time up to which a subscription has shown that no event followed. Blocks."""
+    point = folder.read_keepalive_point()
+    is_ours = point is not None and (point.epoch, point.batch_number) == (
+        next_batch.epoch,
+        next_batch.batch_number - 1,
+    )
+    known = [next_batch.listened_at, point.seen_at if point is not None and is_ours else ""]
+    return max((datetime.fromisoformat(one) for one in known if one), default=None)
+
+
 SETUP_SECONDS = 900.0
 """Maximum age, in a wait, of the org's answer about a subscription's setup.
 
@@ -105,7 +183,7 @@ hours)."""
 
 async def resolve_first_start(
     request: BatchRequest,
-    client: PubSubClient,
+    client: TopicClient,
     area: StagingArea,
     *,
     max_age_seconds: float = 0.0,
@@ -154,7 +232,7 @@ def _be_its_consumer(org_id: str, name: str, request: BatchRequest, area: Stagin
 
 
 async def commit_staged(
-    client: PubSubClient,
+    client: TopicClient,
     next_batch: NextBatch,
     folder: TopicFolder,
     staging_id: str,
@@ -167,6 +245,8 @@ async def commit_staged(
     :param stop: when set, ends the wait for another client of the subscription to leave.
     """
     if not next_batch.managed:
+        return
+    if isinstance(client, StreamingTopicClient):
         return
     batch = folder.batch(next_batch.epoch, next_batch.batch_number)
     manifest = await asyncio.to_thread(batch.read_manifest)

@@ -6,17 +6,24 @@ import asyncio
 import logging
 import time
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents import steps
-from airflow_provider_sfevents.batches.carry_over import carry_over
+from airflow_provider_sfevents.batches.carry_over import carry_over, staged_deliveries
 from airflow_provider_sfevents.batches.event_schemas import EventSchemas
-from airflow_provider_sfevents.batches.event_source import EventSource, open_source
+from airflow_provider_sfevents.batches.event_source import (
+    EventSource,
+    open_source,
+    payload_format_of,
+    staged_times,
+)
 from airflow_provider_sfevents.batches.next_batch import NextBatch
 from airflow_provider_sfevents.batches.outage_retry import outlast
+from airflow_provider_sfevents.batches.outcome import Ended
 from airflow_provider_sfevents.batches.position import position_writes
+from airflow_provider_sfevents.batches.recovery import described
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import (
     LeaseHeldError,
@@ -28,20 +35,20 @@ from airflow_provider_sfevents.exceptions import (
     TransportError,
 )
 from airflow_provider_sfevents.positions import record
-from airflow_provider_sfevents.pubsub.streaming.event_time import event_time_reader
+from airflow_provider_sfevents.pubsub.topic_names import TransportName
 from airflow_provider_sfevents.staging import extra_deliveries
 from airflow_provider_sfevents.staging.manifest import LossWindow, Manifest, Part
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from airflow_provider_sfevents.batches.event_source import TopicClient
     from airflow_provider_sfevents.batches.outcome import BatchRequest
     from airflow_provider_sfevents.batches.position.position_writes import Pin
     from airflow_provider_sfevents.batches.recovery import FetchPlan
     from airflow_provider_sfevents.positions.record import Position
     from airflow_provider_sfevents.positions.stores import PositionStore
     from airflow_provider_sfevents.pubsub.bounds import Bounds
-    from airflow_provider_sfevents.pubsub.client import PubSubClient
     from airflow_provider_sfevents.pubsub.streaming.bounded_fetch import FetchResult
     from airflow_provider_sfevents.pubsub.streaming.delivery import Delivery
     from airflow_provider_sfevents.staging.area import TopicFolder
@@ -57,36 +64,6 @@ PROGRESS_SECONDS = 10.0
 MARGIN_SECONDS = 60.0
 """Seconds beyond `max_seconds` after which a fetch is cancelled. Ending a stream takes up to 10 s
 (`Timeouts.rest_seconds`); the rest is for a slow staging area."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
-    """End of a fetch.
-
-    :param ended_by: name of a bound, `stopped`, `lost` or `error`.
-    :param latest_replay_id: of the last event or keepalive, hex; empty when nothing came.
-    :param beyond_bound: number of events beyond the batch that memory had no room for.
-    :param beyond: events beyond the batch.
-    """
-
-    ended_by: str
-    latest_replay_id: str = ""
-    last_event_at: str = ""
-    error: str = ""
-    beyond_bound: int = 0
-    beyond: tuple[Delivery, ...] = ()
-
-
-def announcement(topic: str, plan: FetchPlan, bounds: Bounds) -> str:
-    """The log line before the first event: the replay point, and the bounds."""
-    where = f"{'after' if plan.subscribe_at.is_replay_id else 'from'} {plan.subscribe_at}"
-    first = f" ({bounds.learn_seconds:g} s for the first)" if bounds.learn_seconds else ""
-    staged = f"; {plan.events} staged already" if plan.kept else ""
-    silence = bounds.silence_seconds(plan.events)
-    return (
-        f"Fetching {topic} {where}, until nothing comes for {silence:g} s{first}, "
-        f"{counted(bounds.max_events, 'event')} or {bounds.max_seconds:.4g} s at most{staged}."
-    )
 
 
 class BatchFetch:
@@ -118,7 +95,7 @@ class BatchFetch:
         self._request = request
         self._bounds = bounds
         self._position = position
-        self._plan = plan
+        self._plan, self._later = plan.within(bounds.max_events)
         self._topic_folder = topic_folder
         self._folder = folder
         self._lease = lease
@@ -134,14 +111,14 @@ class BatchFetch:
         self._first: Delivery | None = None
         self._reported_at = time.monotonic()
 
-    async def run(self, client: PubSubClient, stopping: asyncio.Event) -> Manifest | Ended:
+    async def run(self, client: TopicClient, stopping: asyncio.Event) -> Manifest | Ended:
         """Fetch; return the manifest of the staged batch, or the end of a fetch without events.
 
         :raises StoppedError: `stopping` was set; received events are kept.
         :raises TransportError: the service or a schema was unavailable for all of `max_seconds`;
             received events are kept.
         """
-        log.info("%s", announcement(self._request.topic, self._plan, self._bounds))
+        log.info("%s", described(self._request.topic, self._plan, self._bounds))
         if self._bounds.until is not None and self._plan.kept:
             self._plan = await self._judged_by_time(client, self._bounds.until)
         self._deadline = asyncio.get_running_loop().time() + self._bounds.max_seconds
@@ -161,28 +138,37 @@ class BatchFetch:
                     )
                 await source.keep(staged.end)
                 if beyond:
-                    await carry_over(self._topic_folder, staged, beyond, self._request.run)
+                    await carry_over(
+                        self._topic_folder,
+                        staged,
+                        beyond,
+                        self._request.run,
+                        self._bounds.max_events,
+                    )
         return staged
 
-    async def _judged_by_time(self, client: PubSubClient, until: datetime) -> FetchPlan:
+    async def _judged_by_time(self, client: TopicClient, until: datetime) -> FetchPlan:
         """Return the plan, which knows then whether its last kept event ends the batch already."""
         last = self._plan.kept[-1]
         await self._schemas.keep_if_available(client, set(last.schemas))
-        created = await asyncio.to_thread(self._last_event_at, last)
+        created = await asyncio.to_thread(self._last_event_at, client, last)
         reached = bool(created) and datetime.fromisoformat(created) >= until
         return replace(self._plan, until_reached=reached)
 
     async def _stage(
-        self, client: PubSubClient, source: EventSource, stopping: asyncio.Event
+        self, client: TopicClient, source: EventSource, stopping: asyncio.Event
     ) -> tuple[Manifest | Ended, tuple[Delivery, ...]]:
-        async with self._files:
-            ended = await self._fetch(client, source, stopping)
+        if self._later:  # an earlier batch has left more than this one may have
+            beyond = await asyncio.to_thread(staged_deliveries, self._folder, self._later)
+            ended = Ended(ended_by="max_events", beyond=beyond)
+        else:
+            async with self._files:
+                ended = await self._fetch(client, source, stopping)
         parts = (*self._plan.kept, *(await self._writer.close() if self._writer else ()))
         if ended.ended_by == "stopped":
             raise self._stopped(parts)
         if not parts:
-            await self._keep_keepalive(ended)
-            return ended, ()
+            return await self._without_events(ended), ()
         schemas = {schema for part in parts for schema in part.schemas}
         try:
             await outlast(lambda: self._schemas.keep(client, schemas), self._deadline, stopping)
@@ -190,8 +176,8 @@ class BatchFetch:
             raise self._stopped(parts) from stopped
         losses = await self._losses(client)
         if not ended.last_event_at:
-            ended = replace(ended, last_event_at=self._last_event_at(parts[-1]))
-        manifest = self._write_manifest(parts, ended, losses, source.repeated())
+            ended = replace(ended, last_event_at=self._last_event_at(client, parts[-1]))
+        manifest = self._write_manifest(client, parts, ended, losses, source.repeated())
         # Another process may have written the manifest, with another end: then drop `beyond`.
         return manifest, ended.beyond if manifest.end == parts[-1].end else ()
 
@@ -203,7 +189,7 @@ class BatchFetch:
         )
 
     async def _fetch(
-        self, client: PubSubClient, source: EventSource, stopping: asyncio.Event
+        self, client: TopicClient, source: EventSource, stopping: asyncio.Event
     ) -> Ended:
         async def receive(delivery: Delivery) -> None:
             steps.reached(steps.DELIVERED, self._folder.batch_id)
@@ -292,7 +278,7 @@ class BatchFetch:
         self._plan = replace(self._plan, start=self._position.start)
         self._pin = None
 
-    async def _losses(self, client: PubSubClient) -> tuple[LossWindow, ...]:
+    async def _losses(self, client: TopicClient) -> tuple[LossWindow, ...]:
         """Return the loss window before this batch, with the time of the first event if known."""
         loss, first = self._position.loss, self._first
         if loss is None:
@@ -300,17 +286,17 @@ class BatchFetch:
         if first is None or self._plan.kept:
             return (loss,)
         try:
-            read = event_time_reader(await client.get_schema(first.schema_ids[0]))
+            read = await client.times_of(first.schema_ids[0])
         except SfEventsError:
             return (loss,)  # the time only informs; it must not fail a fetched batch
         created = read(first.payloads[0])
         return (replace(loss, first_event_at=created.isoformat() if created else ""),)
 
-    def _last_event_at(self, last: Part) -> str:
+    def _last_event_at(self, client: TopicClient, last: Part) -> str:
         """Return the creation time of a kept file's last event, ISO-8601; empty if unknown."""
         try:
             schema_id, payload = self._folder.last_event(last)
-            created = event_time_reader(self._folder.read_schema(schema_id))(payload)
+            created = staged_times(client, self._folder.read_schema(schema_id))(payload)
         except StagingError as error:
             log.warning("Could not read the time of the batch's last event: %s", error)
             return ""
@@ -323,9 +309,14 @@ class BatchFetch:
             self._reported_at = now
             log.info("%d of at most %d events received.", self._received, self._bounds.max_events)
 
-    async def _keep_keepalive(self, ended: Ended) -> None:
-        """Record a keepalive in the position, so that a quiet topic's replay id does not expire."""
-        known = ("", self._position.start.to_text(), self._position.resume_after)
+    async def _without_events(self, ended: Ended) -> Ended:
+        """Record a keepalive in the position, so that a quiet topic's replay id does not expire.
+
+        Over the Streaming API it is the replay id of the last event, and its time counts.
+        """
+        known = ["", self._position.resume_after, self._position.start.to_text()]
+        if self._position.transport == TransportName.STREAMING:
+            known = [""]
         if ended.latest_replay_id not in known:
             await asyncio.to_thread(
                 position_writes.keep_keepalive,
@@ -334,9 +325,12 @@ class BatchFetch:
                 ended.latest_replay_id,
                 self._lease,
             )
+        is_pinned = self._position.start.not_before is not None
+        return replace(ended, latest_replay_id=self._plan.start.to_text()) if is_pinned else ended
 
     def _write_manifest(
         self,
+        client: TopicClient,
         parts: tuple[Part, ...],
         ended: Ended,
         losses: tuple[LossWindow, ...],
@@ -366,9 +360,12 @@ class BatchFetch:
             last_event_at=ended.last_event_at,
             overlaps=bool(losses) or record.overlaps(position),
             losses=losses,
+            payload_format=payload_format_of(client),
             extra_deliveries=extra_deliveries.sums(
                 folder.read_extra_deliveries(),
-                extra_deliveries.of_attempts(folder.attempts_before(self._lease), parts),
+                extra_deliveries.of_attempts(
+                    folder.attempts_before(self._lease), (*parts, *self._later)
+                ),
                 repeated,
                 {
                     extra_deliveries.BEYOND_BOUND: ended.beyond_bound,

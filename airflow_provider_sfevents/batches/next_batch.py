@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.batches import recovery
 from airflow_provider_sfevents.batches.position import replay_id_age
+from airflow_provider_sfevents.positions import record
 from airflow_provider_sfevents.positions.record import EVENT
 from airflow_provider_sfevents.replay_point import LATEST, ReplayPoint
 from airflow_provider_sfevents.staging import layout
@@ -35,6 +36,9 @@ class NextBatch:
     :param staging_since: batch number since which `staging_id` has been the same.
     :param managed: id or developer name of the managed subscription; empty: none. Salesforce keeps
         its committed replay id.
+    :param transport: as `Position.transport`.
+    :param listened_at: time up to which an earlier subscription has shown that no event followed,
+        by the position; ISO-8601, empty: unknown.
     """
 
     org_id: str
@@ -50,6 +54,8 @@ class NextBatch:
     staging_id: str = ""
     staging_since: int = 1
     managed: str = ""
+    transport: str = "pubsub"
+    listened_at: str = ""
 
     @classmethod
     def after(cls, position: Position, managed: str = "") -> NextBatch:
@@ -67,6 +73,8 @@ class NextBatch:
             staging_id=position.staging_id,
             staging_since=position.staging_since,
             managed=managed,
+            transport=position.transport,
+            listened_at=record.listened_at(position),
         )
 
     @property

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.pubsub.bounds import Bounds
+from airflow_provider_sfevents.pubsub.topic_names import TransportName
 from airflow_provider_sfevents.staging.manifest import Run
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.batches.open_transaction import OpenTransaction
     from airflow_provider_sfevents.positions.record import Position
     from airflow_provider_sfevents.positions.stores import PositionStore
+    from airflow_provider_sfevents.pubsub.streaming.delivery import Delivery
     from airflow_provider_sfevents.staging.area import TopicFolder
     from airflow_provider_sfevents.staging.batch_folder import BatchFolder
     from airflow_provider_sfevents.staging.leases import Lease
@@ -42,6 +44,7 @@ class BatchRequest:
         to the topic at the position's replay id.
     :param allow_latest_recovery: accept a managed subscription that recovers at LATEST, which may
         lose events silently.
+    :param transport: API that the topic is read by: a value of `TransportName`.
     :param owns: the task fetches and owns the position; a wait neither checks the owner nor becomes
         it.
     """
@@ -59,6 +62,25 @@ class BatchRequest:
     owns: bool = True
     managed: str = ""
     allow_latest_recovery: bool = False
+    transport: str = TransportName.PUBSUB.value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """End of a fetch.
+
+    :param ended_by: name of a bound, `stopped`, `lost` or `error`.
+    :param latest_replay_id: of the last event or keepalive, hex; empty when nothing came.
+    :param beyond_bound: number of events beyond the batch that memory had no room for.
+    :param beyond: events beyond the batch.
+    """
+
+    ended_by: str
+    latest_replay_id: str = ""
+    last_event_at: str = ""
+    error: str = ""
+    beyond_bound: int = 0
+    beyond: tuple[Delivery, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

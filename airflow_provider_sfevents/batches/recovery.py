@@ -26,6 +26,7 @@ from airflow_provider_sfevents.replay_point import LATEST, ReplayPoint
 from airflow_provider_sfevents.staging.parts.part_chain import chain
 
 if TYPE_CHECKING:
+    from airflow_provider_sfevents.pubsub.bounds import Bounds
     from airflow_provider_sfevents.staging.keepalive_point import KeepalivePoint
     from airflow_provider_sfevents.staging.manifest import Manifest, Part, Receipt
 
@@ -82,6 +83,18 @@ class FetchPlan:
     lacks_first: bool = False
     until_reached: bool = False
 
+    def within(self, max_events: int) -> tuple[FetchPlan, tuple[Part, ...]]:
+        """Return the plan with no more events than a batch may have, and the files beyond.
+
+        A file is kept whole, and the first one always.
+        """
+        count = 0
+        for at, part in enumerate(self.kept):
+            count += part.events
+            if at and count > max_events:
+                return replace(self, kept=self.kept[:at], keepalive_points=()), self.kept[at:]
+        return self, ()
+
     @property
     def resume(self) -> ReplayPoint:
         """Replay point at which the next file begins."""
@@ -126,6 +139,18 @@ def plan(found: BatchContents) -> CommitPlan | ReusePlan | FetchPlan:
     if found.receipt is not None and not mismatch(found.manifest, found.receipt):
         return CommitPlan(manifest=found.manifest, receipt=found.receipt)
     return ReusePlan(manifest=found.manifest)
+
+
+def described(topic: str, plan: FetchPlan, bounds: Bounds) -> str:
+    """Describe a fetch for the log, before its first event: the replay point, and the bounds."""
+    where = f"{'after' if plan.subscribe_at.is_replay_id else 'from'} {plan.subscribe_at}"
+    first = f" ({bounds.learn_seconds:g} s for the first)" if bounds.learn_seconds else ""
+    staged = f"; {plan.events} staged already" if plan.kept else ""
+    silence = bounds.silence_seconds(plan.events)
+    return (
+        f"Fetching {topic} {where}, until nothing comes for {silence:g} s{first}, "
+        f"{counted(bounds.max_events, 'event')} or {bounds.max_seconds:.4g} s at most{staged}."
+    )
 
 
 def is_landed(manifest: Manifest, receipt: Receipt | None) -> bool:

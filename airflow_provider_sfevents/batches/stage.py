@@ -22,11 +22,11 @@ from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.batches import recovery, reruns
 from airflow_provider_sfevents.batches.event_schemas import keep_schemas
 from airflow_provider_sfevents.batches.event_source import commit_staged, resolve_first_start
-from airflow_provider_sfevents.batches.fetch import BatchFetch, Ended
+from airflow_provider_sfevents.batches.fetch import BatchFetch
 from airflow_provider_sfevents.batches.next_batch import NextBatch, look
 from airflow_provider_sfevents.batches.open_transaction import OpenTransaction, is_due
 from airflow_provider_sfevents.batches.outage_retry import outlast
-from airflow_provider_sfevents.batches.outcome import Empty, Staged
+from airflow_provider_sfevents.batches.outcome import Empty, Ended, Staged
 from airflow_provider_sfevents.batches.position import replay_fallback, replay_id_age
 from airflow_provider_sfevents.batches.position.open_position import (
     events_elsewhere,
@@ -48,11 +48,11 @@ from airflow_provider_sfevents.staging.lease_holder import LeaseHolder
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from airflow_provider_sfevents.batches.event_source import TopicClient
     from airflow_provider_sfevents.batches.outcome import BatchRequest
     from airflow_provider_sfevents.positions.record import Position
     from airflow_provider_sfevents.positions.stores import PositionStore
     from airflow_provider_sfevents.pubsub.auth.session import Session
-    from airflow_provider_sfevents.pubsub.client import PubSubClient
     from airflow_provider_sfevents.staging.area import StagingArea, TopicFolder
     from airflow_provider_sfevents.staging.batch_folder import BatchFolder
     from airflow_provider_sfevents.staging.leases import Lease
@@ -63,7 +63,7 @@ log = logging.getLogger(__name__)
 
 async def stage_batch(
     request: BatchRequest,
-    client: PubSubClient,
+    client: TopicClient,
     area: StagingArea,
     open_store: Callable[[str], PositionStore],
     stopping: asyncio.Event,
@@ -213,7 +213,7 @@ async def _take_lease(request: BatchRequest, batch: BatchFolder) -> Lease:
 
 
 async def _stage_leased(
-    request: BatchRequest, client: PubSubClient, leased: _LeasedBatch, stopping: asyncio.Event
+    request: BatchRequest, client: TopicClient, leased: _LeasedBatch, stopping: asyncio.Event
 ) -> Staged | Empty:
     if leased.position is None:
         return await _land_again(request, client, leased, stopping)
@@ -245,7 +245,7 @@ async def _stage_leased(
 
 
 async def _land_again(
-    request: BatchRequest, client: PubSubClient, leased: _LeasedBatch, stopping: asyncio.Event
+    request: BatchRequest, client: TopicClient, leased: _LeasedBatch, stopping: asyncio.Event
 ) -> Staged:
     """Return a rerun's batch, to land again unless a mere retry's first try has landed it."""
     manifest = leased.folder.read_manifest()
@@ -262,7 +262,7 @@ async def _land_again(
 
 async def _make_ready(
     request: BatchRequest,
-    client: PubSubClient,
+    client: TopicClient,
     leased: _LeasedBatch,
     manifest: Manifest,
     stopping: asyncio.Event,
@@ -275,7 +275,7 @@ async def _make_ready(
 
 async def _fetch(
     request: BatchRequest,
-    client: PubSubClient,
+    client: TopicClient,
     leased: _LeasedBatch,
     position: Position,
     plan: recovery.FetchPlan,

@@ -14,16 +14,13 @@ from airflow_provider_sfevents.client.replay_storages import (
     ReplayMarkerStoragePolicy,
     storage_from,
 )
-from airflow_provider_sfevents.client.transports import (
-    TransportName,
-    client_error,
-    transport_for,
-)
+from airflow_provider_sfevents.client.transports import client_error
 from airflow_provider_sfevents.exceptions import (
     ClientClosedError,
     ConfigurationError,
     SfEventsError,
 )
+from airflow_provider_sfevents.pubsub.topic_names import TransportName, transport_for
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, MutableMapping
@@ -176,7 +173,7 @@ class Client:
         :raises ConfigurationError: the name is no channel, or the stored marker is none.
         """
         self._check_open()
-        name = transport_for(channel, self._transport)
+        name = transport_for(_checked(channel), self._transport)
         start = await self.replay_storage.start(channel)
         try:
             await self._opened(name).subscribe(channel, start, self._fallback)
@@ -279,6 +276,19 @@ class Client:
 
 
 _NAMES = [name.value for name in TransportName]
+
+
+def _checked(channel: str) -> str:
+    """Check that a name begins like that of a channel.
+
+    :raises ConfigurationError: it does not.
+    """
+    if channel.startswith(("/event/", "/data/", "/topic/", "/u/")):
+        return channel
+    raise ConfigurationError(
+        f"{channel!r} is no channel. Give its full name, such as /event/Order__e, "
+        "/data/AccountChangeEvent, /topic/Orders or /u/Notices."
+    )
 
 
 class SalesforceStreamingClient(Client):

@@ -1,8 +1,7 @@
-"""Transports of the client: their interface, and the choice by the channel's name. Pure."""
+"""Transports of the client: their interface and their errors. Pure."""
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_provider_sfevents.exceptions import (
@@ -20,13 +19,6 @@ from airflow_provider_sfevents.exceptions import (
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.replay_point import ReplayPoint
-
-
-class TransportName(StrEnum):
-    """Salesforce's two APIs for events."""
-
-    PUBSUB = "pubsub"
-    STREAMING = "streaming"
 
 
 class MessageSink(Protocol):
@@ -54,25 +46,6 @@ class ClientTransport(Protocol):
     async def unsubscribe(self, channel: str) -> None: ...
 
     async def close(self) -> None: ...
-
-
-def transport_for(channel: str, chosen: TransportName) -> TransportName:
-    """Return the transport of a channel.
-
-    PushTopics and generic events exist only over the Streaming API (Salesforce, Streaming API
-    Developer Guide).
-
-    :param chosen: for `/event/` and `/data/`, which both have.
-    :raises ConfigurationError: the name is no channel.
-    """
-    if channel.startswith(("/topic/", "/u/")):
-        return TransportName.STREAMING
-    if channel.startswith(("/event/", "/data/")):
-        return chosen
-    raise ConfigurationError(
-        f"{channel!r} is no channel. Give its full name, such as /event/Order__e, "
-        "/data/AccountChangeEvent, /topic/Orders or /u/Notices."
-    )
 
 
 def client_error(error: SfEventsError) -> SfEventsError:

@@ -34,6 +34,12 @@ _START = Arg(
     help="Start of the next run: `earliest` (all events that the bus still holds), `latest` "
     "(events published after that run has subscribed), or after a replay id in hex",
 )
+_TRANSPORT = Arg(
+    ("--transport",),
+    choices=["pubsub", "streaming"],
+    help="Salesforce's API that the task reads by, to go over to the other one; a replay id of one "
+    "means nothing to the other. Default: the position's, or the connection's",
+)
 _BATCH_ID = Arg(
     ("batch_id",), help="As `airflow sfevents batches list` shows it: <epoch>-<batch number>"
 )
@@ -182,7 +188,7 @@ _POSITION = (
         description="Move a position: begin a new epoch at the given start. No event lands twice "
         "because of it.",
         func=_does("position.set_"),
-        args=(_CONSUMER, _TOPIC, _START, *_WHERE, _ABANDON, ARG_YES, ARG_VERBOSE),
+        args=(_CONSUMER, _TOPIC, _START, _TRANSPORT, *_WHERE, _ABANDON, ARG_YES, ARG_VERBOSE),
     ),
     ActionCommand(
         name="forget",

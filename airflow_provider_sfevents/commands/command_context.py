@@ -142,13 +142,20 @@ def log_in(conn_id: str) -> Session:
     return asyncio.run(session())
 
 
-def require_topic(conn_id: str, topic: str) -> None:
+def require_topic(conn_id: str, topic: str, transport: str | None) -> None:
     """Check that the connection's org has a topic.
+
+    :param transport: API for topics that both have; default: that of the connection.
 
     :raises SfEventsError: the org has no such topic, or does not answer; the message names the
         topic.
     """
-    SfEventsHook(conn_id).get_topic(topic)
+
+    async def ask() -> None:
+        async with SfEventsHook(conn_id).topic_client(topic, transport) as client:
+            await client.require_readable(topic)
+
+    asyncio.run(ask())
 
 
 def require_staging(args: Namespace, reached: Reached) -> None:

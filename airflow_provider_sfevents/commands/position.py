@@ -46,6 +46,7 @@ from airflow_provider_sfevents.exceptions import ConfigurationError, LeaseHeldEr
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
 from airflow_provider_sfevents.hooks.staging_access import staging_root
 from airflow_provider_sfevents.positions import record, stores
+from airflow_provider_sfevents.pubsub.topic_names import check_transport, transport_for
 from airflow_provider_sfevents.replay_point import ReplayPoint
 from airflow_provider_sfevents.staging.area import StagingArea
 from airflow_provider_sfevents.staging.lease_holder import LeaseHolder
@@ -106,10 +107,12 @@ def _show_one(args: Namespace) -> dict[str, float | None]:
 def set_(args: Namespace) -> None:
     """Begin a new epoch at a given replay point."""
     start = ReplayPoint.given(args.start).to_text()
+    check_transport(args.topic, args.transport)
     reached = reach(args, mend=True, may_log_in=True)
     is_first = not (reached.position or reached.last_begun() or reached.record)
     if is_first:
-        require_topic(args.conn_id or SfEventsHook.default_conn_name, args.topic)
+        conn_id = args.conn_id or SfEventsHook.default_conn_name
+        require_topic(conn_id, args.topic, args.transport)
     position = _begin(args, reached, start)
     stands = f", which stands at {reached.position.start}," if reached.position else ""
     with _in_hand(args, reached, ("set", start)) as batch:
@@ -297,8 +300,17 @@ def _begin(args: Namespace, reached: Reached, start: str) -> Position:
         by=Run(),
         previous_epoch=known.epoch if known else "",
         losses=next_run.losses_after(reached.position, start, at) if reached.position else (),
+        transport=_transport(args, known),
     )
     return replace(begun, owner=known.owner if known else "")
+
+
+def _transport(args: Namespace, known: Position | None) -> str:
+    """Return the API that the position's replay ids are of."""
+    if known is not None:
+        return transport_for(args.topic, args.transport or known.transport).value
+    hook = SfEventsHook(args.conn_id or SfEventsHook.default_conn_name)
+    return hook.transport_of(args.topic, args.transport)
 
 
 def _require_gone(reached: Reached) -> None:

@@ -164,6 +164,7 @@ def settings_with(fields: ConnectionFields, login: Callable[[ConnectionFields], 
             ca_file=fields.text("ca_file"),
             plaintext=fields.flag("plaintext"),
             allowed_hosts=tuple(fields.text("allowed_hosts").replace(",", " ").split()),
+            transport=fields.text("transport"),
         )
     except ConfigurationError as error:
         raise ConfigurationError(f"connection {fields.conn_id!r}: {error}") from error

@@ -30,7 +30,9 @@ from airflow_provider_sfevents.pubsub.rest.event_channels import list_topics
 from airflow_provider_sfevents.pubsub.rest.field_selection import change_topic
 from airflow_provider_sfevents.pubsub.rest.rest_calls import RestCalls
 from airflow_provider_sfevents.pubsub.topic_description import describe_topic
+from airflow_provider_sfevents.pubsub.topic_names import TransportName, transport_for
 from airflow_provider_sfevents.replay_point import ReplayPoint
+from airflow_provider_sfevents.streaming.topic_client import StreamingTopicClient
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 
     from upath import UPath
 
+    from airflow_provider_sfevents.batches.event_source import TopicClient
     from airflow_provider_sfevents.pubsub.auth.settings import Settings
     from airflow_provider_sfevents.pubsub.client import TopicInfo
     from airflow_provider_sfevents.pubsub.managed.managed_subscription import ManagedSubscription
@@ -120,6 +123,30 @@ class SfEventsHook(BaseHook):
         least = min_allowance
         return PubSubClient(
             self.settings(), before_fetch=lambda topic: self.require_allowance(topic, least)
+        )
+
+    def transport_of(self, topic: str, chosen: str | None = None) -> str:
+        """Return the API that a topic is read by: a value of `TransportName`.
+
+        :param chosen: for topics that both APIs have; default: the connection's extra `transport`.
+        """
+        return transport_for(topic, chosen or self.settings().transport).value
+
+    def topic_client(
+        self, topic: str, transport: str | None = None, *, min_allowance: int | None = None
+    ) -> TopicClient:
+        """Return the client of the API that a topic is read by, for `async with`.
+
+        :param transport: as `chosen` of `transport_of`.
+        :param min_allowance: as of `client`.
+        """
+        if self.transport_of(topic, transport) == TransportName.PUBSUB:
+            return self.client(min_allowance)
+        least = min_allowance
+        if least is None:
+            return StreamingTopicClient(self.settings())
+        return StreamingTopicClient(
+            self.settings(), before_fetch=lambda name: self.require_allowance(name, least)
         )
 
     def rest(self) -> RestCalls:

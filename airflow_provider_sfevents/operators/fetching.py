@@ -84,8 +84,11 @@ class FetchesBatch(ReadsTopic, BaseOperator):
     """Arguments of every operator that fetches a batch; not for use in a DAG.
 
     :param topic: topic to subscribe to: `/event/Order__e`, `/data/AccountChangeEvent`,
-        `/data/ChangeEvents`, a channel. Expand over it for many topics. (templated)
+        `/data/ChangeEvents`, a channel, `/topic/Orders` (PushTopic), `/u/Notices` (generic). Expand
+        over it for many topics. (templated)
     :param conn_id: connection of type `sfevents`.
+    :param transport: Salesforce's API: `pubsub` or `streaming`. Default: that of the connection, or
+        the Pub/Sub API; for PushTopics and generic channels always the Streaming API.
     :param consumer: owner of the position; two consumers of a topic have two positions. Letters,
         digits, dots, dashes and underscores. Default: the DAG's id. (templated)
     :param position_store: store of the position: `variable`, `asset`, `xcom`; your own store, as a
@@ -149,6 +152,7 @@ class FetchesBatch(ReadsTopic, BaseOperator):
         *,
         topic: str,
         conn_id: str = SfEventsHook.default_conn_name,
+        transport: str | None = None,
         consumer: str | None = None,
         position_store: Any = "variable",
         managed_subscription: str | None = None,
@@ -173,6 +177,7 @@ class FetchesBatch(ReadsTopic, BaseOperator):
         super().__init__(**kwargs)
         self.topic = topic
         self.conn_id = conn_id
+        self.transport = transport
         self.consumer = checked_consumer(consumer)
         self.position_store = position_store
         self.managed_subscription = managed_subscription
@@ -226,7 +231,7 @@ class FetchesBatch(ReadsTopic, BaseOperator):
     ) -> Staged | Empty:
         # Loading pyarrow takes a few tenths of a second, in which the task can log in.
         asyncio.get_running_loop().run_in_executor(None, import_module, _WRITES_PARQUET)
-        async with SfEventsHook(self.conn_id).client(self.min_allowance) as client:
+        async with self._client(self.min_allowance) as client:
             return await stage_batch(request, client, area, store, requested)
 
     def nothing_came(self, empty: Empty) -> dict[str, Any]:

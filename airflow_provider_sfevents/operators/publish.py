@@ -21,7 +21,7 @@ from airflow_provider_sfevents.hooks.stoppable import StoppableTask
 from airflow_provider_sfevents.hooks.task_thread import run_async
 from airflow_provider_sfevents.pubsub.publishing import event_encoder
 from airflow_provider_sfevents.pubsub.publishing.event_fields import abridged
-from airflow_provider_sfevents.pubsub.topic_names import check_topic
+from airflow_provider_sfevents.pubsub.topic_names import check_pubsub_topic
 from airflow_provider_sfevents.staging.storage import durable_files
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class SfEventsPublishOperator(StoppableTask, BaseOperator):
                 f"SfEventsPublishOperator {self.task_id!r} takes either `records` or `files`; give "
                 "one of them."
             )
-        check_constant(check_topic, topic)
+        check_constant(check_pubsub_topic, topic)
 
     @override
     def execute(self, context: Context) -> dict[str, Any]:

@@ -30,6 +30,22 @@ def check_org(position: Position, org_id: str, instance_url: str, where: str) ->
     )
 
 
+def check_transport(position: Position, transport: str, where: str) -> None:
+    """Refuse a position of the other API: its replay ids mean nothing there.
+
+    :raises PositionConflictError: the APIs differ.
+    """
+    if position.transport == transport:
+        return
+    command = f"airflow sfevents position set {position.consumer} {position.topic}"
+    raise PositionConflictError(
+        f"{where} has replay ids of transport {position.transport!r}, and this task reads by "
+        f"{transport!r}. Give the task transport={position.transport!r}; or go over to the other "
+        f"API, which begins anew: `{command} earliest --transport {transport}` (events that have "
+        "landed do not land again), or `latest` without those that are pending."
+    )
+
+
 def check_owner(position: Position, run: Run, where: str) -> None:
     """Refuse a second task on a position: each task would take events from the other.
 

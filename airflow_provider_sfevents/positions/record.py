@@ -18,7 +18,7 @@ import secrets
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sfevents.exceptions import PositionConflictError
+from airflow_provider_sfevents.exceptions import ConfigurationError, PositionConflictError
 from airflow_provider_sfevents.positions import record_text
 from airflow_provider_sfevents.positions.activity import (
     Commit,
@@ -53,8 +53,10 @@ class Position:
     :param initial_replay: the replay point that the epoch was begun with, as it was given.
     :param replay_id: hex, of the last event committed; with batch number 0 also `earliest`, or
         `latest` (not pinned yet: only a position that was set by hand is stored like that).
-    :param pinned_by: source of the replay id that replaced `latest`: `keepalive`; or `event`, and
-        only the staging area `staging_id` holds that event; otherwise empty.
+    :param pinned_by: source of the replay point that replaced `latest`: `keepalive` (over the
+        Streaming API the answer to the subscription); or `event`, and only the staging area
+        `staging_id` holds that event; otherwise empty.
+    :param transport: API that the replay ids are of.
     :param resume_after: keepalive point, hex, with no event between `start` and it; or empty.
     :param resume_after_at: time at which that keepalive came; ISO-8601, UTC.
     :param staging_id: the staging area of the last commit, or of the epoch's beginning.
@@ -81,6 +83,7 @@ class Position:
     batch_number: int
     replay_id: str
     committed_at: str
+    transport: str = "pubsub"
     previous_epoch: str = ""
     initial_replay: str = ""
     pinned_by: str = ""
@@ -160,6 +163,7 @@ def begin(
     previous_epoch: str = "",
     losses: Sequence[LossWindow] = (),
     owns: bool = True,
+    transport: str = "pubsub",
 ) -> Position:
     """Build the position of a first run, or of the first one after a reset.
 
@@ -183,6 +187,7 @@ def begin(
         committed_by=by,
         owner=task_of(by) if owns else "",
         losses=tuple(losses),
+        transport=transport,
     )
 
 
@@ -278,6 +283,15 @@ def advance(
     )
 
 
+def listened_at(position: Position) -> str:
+    """Return the time up to which no event is known to have followed the position; ISO-8601, UTC.
+
+    It is that of the last keepalive, or the beginning of the last batch's fetch. Empty: unknown.
+    """
+    begun = [one.begun_at.isoformat() for one in position.recent[-1:]]
+    return max((position.resume_after_at, *begun))
+
+
 def is_past(position: Position, manifest: Manifest) -> bool:
     """Return whether the batch was committed earlier, with later ones after it.
 
@@ -330,44 +344,38 @@ def _wrong_in(position: Position) -> str:
     if not record_text.is_epoch(position.epoch):
         return f"`epoch` is {position.epoch!r}; it must be a word of letters, digits, - and _"
     presets = PRESETS if position.batch_number == 0 else ()
-    if position.replay_id not in presets and not is_replay_id(position.replay_id):
+    if not _is_start(position):
         also = f", or {' or '.join(presets)}" if presets else ""
         return f"`replay_id` is {position.replay_id!r}; it must be lower-case hex{also}"
     if position.resume_after and not is_replay_id(position.resume_after):
         return f"`resume_after` is {position.resume_after!r}; it must be lower-case hex, or empty"
     if position.pinned_by not in ("", KEEPALIVE, EVENT):
         return f"`pinned_by` is {position.pinned_by!r}; it must be {KEEPALIVE}, {EVENT} or empty"
-    return _wrong_time(position) or _wrong_within(position) or position.counts.wrong()
-
-
-def _wrong_time(position: Position) -> str:
-    """Check the times that are computed with; times that are only shown may be anything."""
+    # Times that are computed with; those that are only shown may be anything.
     times = {
         "committed_at": position.committed_at,
         "last_event_at": position.last_event_at,
         "resume_after_at": position.resume_after_at,
         "committed_by.run_after": position.committed_by.run_after,
     }
-    return ", ".join(
-        f"`{name}` is {value!r}; it must be a time with its zone in ISO 8601"
-        for name, value in times.items()
-        if (value or name == "committed_at") and not record_text.is_time(value)
-    )
-
-
-def _wrong_within(position: Position) -> str:
     parts: list[tuple[str, Any]] = [
         ("committed_by", position.committed_by),
         *((f"recent[{n}]", commit) for n, commit in enumerate(position.recent)),
         *([("loss", position.loss)] if position.loss else []),
         *((f"losses[{n}]", loss) for n, loss in enumerate(position.losses)),
     ]
-    return ", ".join(
-        f"`{name}.{one.name}` is {getattr(part, one.name)!r}"
-        for name, part in parts
-        for one in fields(part)
-        if type(getattr(part, one.name)).__name__ != one.type
-    )
+    return record_text.wrong_time(times) or record_text.wrong_part(parts) or position.counts.wrong()
+
+
+def _is_start(position: Position) -> bool:
+    """Return whether `replay_id` is one, or before the first commit any replay point."""
+    if position.batch_number:
+        return is_replay_id(position.replay_id)
+    try:
+        ReplayPoint.from_text(position.replay_id)
+    except ConfigurationError:
+        return False
+    return True
 
 
 def task_of(run: Run) -> str:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 _CONSUMER = re.compile(r"[\w.-]+")
 _EPOCH = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -154,3 +157,22 @@ def _differences(value: dict[str, Any], types: dict[str, type]) -> str:
     # `type`, because a bool is no number here.
     wrong = [name for name, kind in types.items() if type(value[name]) is not kind]
     return ", ".join(f"`{name}` is {value[name]!r}" for name in wrong)
+
+
+def wrong_time(times: Mapping[str, str]) -> str:
+    """Return which of the times, by name, is none; only `committed_at` may not be empty."""
+    return ", ".join(
+        f"`{name}` is {value!r}; it must be a time with its zone in ISO 8601"
+        for name, value in times.items()
+        if (value or name == "committed_at") and not is_time(value)
+    )
+
+
+def wrong_part(parts: Iterable[tuple[str, Any]]) -> str:
+    """Return which field of the parts, by name, has another type than its class says."""
+    return ", ".join(
+        f"`{name}.{one.name}` is {getattr(part, one.name)!r}"
+        for name, part in parts
+        for one in fields(part)
+        if type(getattr(part, one.name)).__name__ != one.type
+    )

@@ -38,7 +38,7 @@ from airflow_provider_sfevents.pubsub.streaming.stream_position import JoinReque
 from airflow_provider_sfevents.pubsub.streaming.stream_source import TopicStreamSource
 from airflow_provider_sfevents.pubsub.streaming.subscription import Subscription
 from airflow_provider_sfevents.pubsub.timeouts import Timeouts
-from airflow_provider_sfevents.pubsub.topic_names import check_topic
+from airflow_provider_sfevents.pubsub.topic_names import check_pubsub_topic
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -130,7 +130,7 @@ class PubSubClient:
         return await self._calls.session()
 
     async def get_topic(self, topic: str) -> TopicInfo:
-        request = pb2.TopicRequest(topic_name=check_topic(topic))
+        request = pb2.TopicRequest(topic_name=check_pubsub_topic(topic))
         info = await self._calls.unary(
             "GetTopic", request, f"Looking up {topic} at {self._calls.endpoint}"
         )
@@ -260,7 +260,7 @@ class PubSubClient:
                 on_keepalive=on_keepalive,
                 already=already,
                 stopped=stop.is_set if stop is not None else _never,
-                times_of=self._times_of,
+                times_of=self.times_of,
                 clock=self._clock,
             )
             return await batch.run()
@@ -314,7 +314,7 @@ class PubSubClient:
         :param reference: its id or developer name.
         """
         return ManagedSubscription(
-            self._calls, reference, topic, self.get_topic, self._times_of, self._before_fetch
+            self._calls, reference, topic, self.get_topic, self.times_of, self._before_fetch
         )
 
     def _listening(
@@ -348,7 +348,7 @@ class PubSubClient:
             next_step=partial(next_step, max_tries=None) if outlast else next_step,
         )
 
-    async def _times_of(self, schema_id: str) -> EventTime:
+    async def times_of(self, schema_id: str) -> EventTime:
         if schema_id not in self._readers:
             try:
                 schema = await self.get_schema(schema_id)

@@ -1,4 +1,4 @@
-"""Names of topics: their check, the kind that a name shows, and the topic of an event type. Pure.
+"""Names of topics: their check, the API that has them, the kind that a name shows. Pure.
 
 A name shows its kind: `…__e` a platform event, `…ChangeEvent` change events, `…__chn` a channel,
 `…EventStream` a stream of real-time event monitoring, and an object named `…Event` that cannot be
@@ -8,10 +8,11 @@ queried a standard platform event.
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sfevents.exceptions import TopicError
+from airflow_provider_sfevents.exceptions import ConfigurationError, TopicError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,6 +20,15 @@ if TYPE_CHECKING:
 ALL_CHANGES = "/data/ChangeEvents"
 STANDARD_CHANNEL = "ChangeEvents"
 _TOPIC = re.compile(r"/(?:event|data)/[A-Za-z][A-Za-z0-9_]*")
+_LEGACY_ROOTS = ("/topic/", "/u/")
+_LEGACY = re.compile(r"/topic/[A-Za-z][A-Za-z0-9_]*(?:\?[^\s/]+)?|/u(?:/[A-Za-z0-9_]+)+")
+
+
+class TransportName(StrEnum):
+    """Salesforce's two APIs for events."""
+
+    PUBSUB = "pubsub"
+    STREAMING = "streaming"
 
 
 class TopicKind(StrEnum):
@@ -33,18 +43,70 @@ class TopicKind(StrEnum):
 
 
 def check_topic(topic: Any) -> str:
-    """Check the name of a topic.
+    """Check the name of a topic of either API.
 
     :param topic: as a template may have rendered it.
-    :raises TopicError: for a name that cannot be one of the Pub/Sub API.
+    :raises TopicError: for a name that cannot be a topic's.
     """
-    if not isinstance(topic, str) or not _TOPIC.fullmatch(topic):
+    if isinstance(topic, str) and (_TOPIC.fullmatch(topic) or _LEGACY.fullmatch(topic)):
+        return topic
+    raise TopicError(
+        f"The topic {topic!r} is no topic of Salesforce. Give its full name, such as "
+        "/event/Order__e, /data/AccountChangeEvent, /data/ChangeEvents, /event/Orders__chn, "
+        "/topic/Orders (a PushTopic) or /u/Notices (a generic channel)."
+    )
+
+
+def check_pubsub_topic(topic: Any) -> str:
+    """Check the name of a topic of the Pub/Sub API.
+
+    :raises TopicError: for a name that cannot be one.
+    """
+    if transport_for(check_topic(topic)) is not TransportName.PUBSUB:
         raise TopicError(
-            f"The topic {topic!r} is no topic of the Pub/Sub API. Give its full name, such as "
-            "/event/Order__e, /data/AccountChangeEvent, /data/ChangeEvents or "
-            "/event/Orders__chn."
+            f"The topic {topic} exists only over the Streaming API: the Pub/Sub API has no "
+            "PushTopics and no generic events. Give a topic below /event/ or /data/."
         )
-    return topic
+    return str(topic)
+
+
+def transport_for(topic: str, chosen: str = "") -> TransportName:
+    """Return the API that delivers a topic.
+
+    PushTopics and generic events exist only over the Streaming API (Streaming API Developer Guide).
+
+    :param chosen: for topics that both APIs have; empty: the Pub/Sub API.
+    """
+    if topic.startswith(_LEGACY_ROOTS):
+        return TransportName.STREAMING
+    return TransportName(chosen or TransportName.PUBSUB)
+
+
+def check_transport(topic: str, chosen: str | None) -> str:
+    """Check the API that a user has chosen for a topic; empty: none was chosen.
+
+    :raises ConfigurationError: there is no such API, or it does not have the topic.
+    """
+    if not chosen:
+        return ""
+    if chosen not in list(TransportName):
+        names = " or ".join(repr(name.value) for name in TransportName)
+        raise ConfigurationError(f"transport={chosen!r} is not known; give {names}.")
+    if transport_for(topic, chosen) != chosen:
+        raise ConfigurationError(
+            f"transport={chosen!r} does not have {topic}: PushTopics and generic events exist only "
+            "over the Streaming API. Leave `transport` out."
+        )
+    return chosen
+
+
+def retention(topic: str) -> timedelta:
+    """Return the time for which Salesforce keeps a topic's events.
+
+    24 hours for PushTopics and generic events, 72 hours for the others (Streaming API Developer
+    Guide, "Message Durability"; Pub/Sub API, event message durability).
+    """
+    return timedelta(hours=24 if topic.startswith(_LEGACY_ROOTS) else 72)
 
 
 def topic_of(event: str) -> str:

@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
     from airflow.sdk import Context
 
+    from airflow_provider_sfevents.batches.event_source import TopicClient
     from airflow_provider_sfevents.batches.outcome import BatchRequest
     from airflow_provider_sfevents.hooks.task_thread import Stopping
     from airflow_provider_sfevents.positions.stores import PositionStore
-    from airflow_provider_sfevents.pubsub.client import PubSubClient
     from airflow_provider_sfevents.staging.area import StagingArea
     from airflow_provider_sfevents.waiting.poke import Pending
 
@@ -85,8 +85,9 @@ class SfEventsSensor(ReadsTopic, BaseSensorOperator):
     - `staging_id`: id of the staging area that holds them.
 
     :param topic: topic to wait for: `/event/Order__e`, `/data/AccountChangeEvent`,
-        `/data/ChangeEvents`, a channel. (templated)
+        `/data/ChangeEvents`, a channel, `/topic/Orders`, `/u/Notices`. (templated)
     :param conn_id: connection of type `sfevents`.
+    :param transport: as for the task that fetches.
     :param consumer: owner of the position. Default: the DAG's id. (templated)
     :param position_store: store of the position; with `managed` also `managed_subscription`
         (templated) and `allow_latest_recovery`, as for the task that fetches.
@@ -121,6 +122,7 @@ class SfEventsSensor(ReadsTopic, BaseSensorOperator):
         *,
         topic: str,
         conn_id: str = SfEventsHook.default_conn_name,
+        transport: str | None = None,
         consumer: str | None = None,
         position_store: Any = "variable",
         managed_subscription: str | None = None,
@@ -138,6 +140,7 @@ class SfEventsSensor(ReadsTopic, BaseSensorOperator):
         super().__init__(**kwargs)
         self.topic = topic
         self.conn_id = conn_id
+        self.transport = transport
         self.consumer = checked_consumer(consumer)
         self.position_store = position_store
         self.managed_subscription = managed_subscription
@@ -237,7 +240,7 @@ class SfEventsSensor(ReadsTopic, BaseSensorOperator):
 
         async def look(
             request: BatchRequest,
-            client: PubSubClient,
+            client: TopicClient,
             area: StagingArea,
             store: Callable[[str], PositionStore],
             _: asyncio.Event,
@@ -260,7 +263,7 @@ class SfEventsSensor(ReadsTopic, BaseSensorOperator):
 
         async def listen(
             request: BatchRequest,
-            client: PubSubClient,
+            client: TopicClient,
             area: StagingArea,
             store: Callable[[str], PositionStore],
             stopping: asyncio.Event,
@@ -326,7 +329,7 @@ class SfEventsSensor(ReadsTopic, BaseSensorOperator):
         stopping: asyncio.Event,
     ) -> Pending:
         store = self._store_opener(context, request.consumer)
-        async with SfEventsHook(self.conn_id).client(self.min_allowance) as client:
+        async with self._client(self.min_allowance) as client:
             return await ask(request, client, area, store, stopping)
 
     def _request(self, context: Context) -> BatchRequest:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from airflow_provider_sfevents.exceptions import StagingError
@@ -19,7 +19,7 @@ from airflow_provider_sfevents.staging.sidecar_files import Announced, Confirmed
 from airflow_provider_sfevents.staging.storage import durable_files
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from upath import UPath
 
@@ -280,6 +280,15 @@ class BatchFolder:
         from airflow_provider_sfevents.staging.parts.part_reader import last_event
 
         return last_event(self.folder, part)
+
+    def events(self, parts: Iterable[Part]) -> list[dict[str, Any]]:
+        """Read the rows of closed files, in order; by the columns of `layout.STAGED_COLUMNS`.
+
+        :raises StagingError: a file cannot be read.
+        """
+        from airflow_provider_sfevents.staging.parts.part_reader import rows
+
+        return [row for part in parts for row in rows(self.folder, part)]
 
     def read_schema(self, schema_id: str) -> str:
         """Return the schema's JSON; empty if there is no such file."""

@@ -33,6 +33,9 @@ OUTSIDE_BATCH = "outside_batch"
 BEYOND_BOUND = "beyond_bound"
 """Delivered beyond the batch and not kept for the next one; left out, and delivered again."""
 
+BEFORE_START = "before_start"
+"""Streaming API: created before the time that `latest` stood for, and passed over."""
+
 OVERLAPPING_WAIT = "overlapping_wait"
 """Delivered to a wait after another task took the batch over and got them too; a lower bound."""
 

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from airflow_provider_sfevents.exceptions import StagingError
 
 VERSION = 1
+
+PayloadFormat = Literal["avro", "json"]
+"""Form of staged payloads: Avro of the Pub/Sub API, or messages of the Streaming API."""
+
+AVRO: PayloadFormat = "avro"
+JSON: PayloadFormat = "json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +116,7 @@ class Manifest:
     :param losses: loss windows this batch begins with.
     :param extra_deliveries: by cause (`staging.extra_deliveries`); each counts against the org's
         allowance.
+    :param payload_format: `avro`, or `json`: whole messages of the Streaming API.
     """
 
     org_id: str
@@ -135,6 +142,7 @@ class Manifest:
     overlaps: bool = False
     losses: tuple[LossWindow, ...] = ()
     extra_deliveries: dict[str, int] = field(default_factory=dict)
+    payload_format: PayloadFormat = AVRO
 
     def to_json(self) -> str:
         return json.dumps({"version": VERSION, **asdict(self)}, indent=1)

@@ -25,7 +25,12 @@ from airflow_provider_sfevents.pubsub.auth.session_cache import PROCESS_SESSIONS
 from airflow_provider_sfevents.pubsub.auth.settings import SessionToken
 from airflow_provider_sfevents.pubsub.clock import Clock
 from airflow_provider_sfevents.streaming.bayeux_errors import failure_of_status
-from airflow_provider_sfevents.streaming.bayeux_messages import read, replay_value, split
+from airflow_provider_sfevents.streaming.bayeux_messages import (
+    ALL_EVENTS,
+    read,
+    replay_value,
+    split,
+)
 from airflow_provider_sfevents.streaming.bayeux_session import BayeuxSession
 
 if TYPE_CHECKING:
@@ -66,6 +71,7 @@ class StreamingSession:
     :param pause: waits so many seconds.
     :param http: makes the client for a host and a time limit.
     :param loads: reads the JSON of an event's message.
+    :ivar trouble: the last failure, until the service answers again.
     """
 
     def __init__(
@@ -97,6 +103,7 @@ class StreamingSession:
         self._subscribed_at: dict[str, datetime | None] = {}
         self._lock = asyncio.Lock()
         self._failed = 0
+        self.trouble: SfEventsError | None = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -138,6 +145,10 @@ class StreamingSession:
             self._bayeux.forget(channel)
             raise
         return self._subscribed_at.get(channel)
+
+    def restart_from_earliest(self, channel: str) -> None:
+        """Subscribe from the earliest event when the session has to be replaced before an event."""
+        self._bayeux.channels[channel].replay = ALL_EVENTS
 
     async def unsubscribe(self, channel: str) -> None:
         """End the subscription of a channel; harmless without one."""
@@ -245,6 +256,7 @@ class StreamingSession:
             await self._log_in_again(failure.error)
             return
         self._failed += 1
+        self.trouble = failure.error
         if self._failed > self._tries:
             raise failure.error
         logger.info("%s (try %d)", failure.error, self._failed)
@@ -274,6 +286,7 @@ class StreamingSession:
         reason = unreachable(host, error, self._settings.ca_file)
         if self._failed > self._tries or not isinstance(reason, TransportError):
             raise reason from error
+        self.trouble = reason
         logger.info("%s (try %d)", reason, self._failed)
         await self._pause(pause_seconds(self._failed, self._clock.chance()))
 
@@ -305,7 +318,7 @@ class StreamingSession:
         for event in events:
             self._bayeux.given(event)
         if self._bayeux.failure is None and client_id:
-            self._failed, self._has_renewed = 0, False
+            self._failed, self._has_renewed, self.trouble = 0, False, None
         return events
 
     async def _post(self, body: bytes, held_seconds: float = 0.0) -> httpx.Response:

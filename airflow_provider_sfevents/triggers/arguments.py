@@ -9,7 +9,7 @@ from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.positions.record_text import check_consumer
 from airflow_provider_sfevents.positions.store_choice import check_spec
 from airflow_provider_sfevents.positions.stores import find_own
-from airflow_provider_sfevents.pubsub.topic_names import check_topic
+from airflow_provider_sfevents.pubsub.topic_names import check_topic, check_transport
 from airflow_provider_sfevents.replay_point import ReplayPoint
 from airflow_provider_sfevents.waiting.watch_rules import Rules
 
@@ -29,6 +29,7 @@ def check_watch(
     *,
     topic: str,
     consumer: str,
+    transport: str | None = None,
     position_store: Any,
     managed_subscription: str | None = None,
     allow_latest_recovery: bool = False,
@@ -42,7 +43,7 @@ def check_watch(
     :raises ArgumentRefusedError: the message names the argument, its value and its valid values.
     """
     try:
-        check_topic(_text("topic", topic))
+        check_transport(check_topic(_text("topic", topic)), transport)
         check_consumer(_text("consumer", consumer))
         ReplayPoint.given(_text("initial_replay", initial_replay))
         _check_store(position_store)

@@ -33,12 +33,14 @@ from airflow_provider_sfevents.hooks.airflow_errors import NEVER_RETRIED
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
 from airflow_provider_sfevents.hooks.staging_access import staging_root
 from airflow_provider_sfevents.positions.store_choice import open_store
-from airflow_provider_sfevents.pubsub.shared_clients import shared_client
 from airflow_provider_sfevents.staging.area import StagingArea
 from airflow_provider_sfevents.staging.manifest import Run
 from airflow_provider_sfevents.triggers.arguments import check_watch
 from airflow_provider_sfevents.waiting import trigger_wait, watch_rules
-from airflow_provider_sfevents.waiting.watch_environment import WatcherEnvironment
+from airflow_provider_sfevents.waiting.watch_environment import (
+    WatcherEnvironment,
+    triggerer_client,
+)
 from airflow_provider_sfevents.waiting.watcher import Watcher
 
 if TYPE_CHECKING:
@@ -146,7 +148,7 @@ class SfEventsTrigger(BaseTrigger):
     async def _wait(self, next_batch: NextBatch) -> WaitResult:
         settings = await asyncio.to_thread(SfEventsHook(self.conn_id).settings)
         area = StagingArea(await asyncio.to_thread(staging_root, self.staging))
-        async with shared_client(settings) as client:
+        async with triggerer_client(settings, next_batch.transport) as client:
             return await trigger_wait.wait(
                 next_batch, self.min_events, client, area, run=Run(**self.run_of)
             )
@@ -170,6 +172,7 @@ class SfEventsWatchTrigger(BaseEventTrigger):
     :param consumer: owner of the position: the id of the DAG that fetches, or the `consumer` of its
         task.
     :param conn_id: connection of type `sfevents`.
+    :param transport: as for the task that fetches.
     :param position_store: as for the task that fetches: `variable`, `asset`, `managed`, or the
         dotted path of your own store. Not `xcom`, which only tasks can read.
     :param managed_subscription: as for the task that fetches. While the watcher is subscribed it
@@ -191,6 +194,7 @@ class SfEventsWatchTrigger(BaseEventTrigger):
         consumer: str,
         *,
         conn_id: str = SfEventsHook.default_conn_name,
+        transport: str | None = None,
         position_store: str = "variable",
         managed_subscription: str | None = None,
         allow_latest_recovery: bool = False,
@@ -205,6 +209,7 @@ class SfEventsWatchTrigger(BaseEventTrigger):
         self.topic = topic
         self.consumer = consumer
         self.conn_id = conn_id
+        self.transport = transport
         self.position_store = position_store
         self.managed_subscription = managed_subscription
         self.allow_latest_recovery = allow_latest_recovery
@@ -216,6 +221,7 @@ class SfEventsWatchTrigger(BaseEventTrigger):
         self._rules = check_watch(
             topic=topic,
             consumer=consumer,
+            transport=transport,
             position_store=position_store,
             managed_subscription=managed_subscription,
             allow_latest_recovery=allow_latest_recovery,
@@ -232,7 +238,7 @@ class SfEventsWatchTrigger(BaseEventTrigger):
             "consumer": self.consumer,
             "conn_id": self.conn_id,
             "position_store": self.position_store,
-            **self._of_managed(),
+            **self._unusual(),
             "staging": self.staging,
             "initial_replay": self.initial_replay,
             "max_events": self.max_events,
@@ -256,19 +262,21 @@ class SfEventsWatchTrigger(BaseEventTrigger):
             managed=self.managed_subscription or "",
             allow_latest_recovery=self.allow_latest_recovery,
         )
-        watcher = Watcher(request, self._rules, self._around())
+        watcher = Watcher(request, self._rules, self._around(), self.transport or "")
         async with aclosing(watcher.announcements()) as announcements:
             async for announcement in announcements:
                 yield TriggerEvent(announcement)
 
-    def _of_managed(self) -> dict[str, Any]:
-        """Return the arguments for a managed subscription; none without it.
+    def _unusual(self) -> dict[str, Any]:
+        """Return the arguments for a transport and a managed subscription; none without them.
 
         A trigger is identified by its arguments, so an unused one would make another trigger.
         """
+        chosen = {"transport": self.transport} if self.transport else {}
         if not self.managed_subscription:
-            return {}
+            return chosen
         return {
+            **chosen,
             "managed_subscription": self.managed_subscription,
             "allow_latest_recovery": self.allow_latest_recovery,
         }

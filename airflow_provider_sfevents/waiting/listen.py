@@ -43,11 +43,11 @@ from airflow_provider_sfevents.waiting.waited_batch import (
 )
 
 if TYPE_CHECKING:
+    from airflow_provider_sfevents.batches.event_source import TopicClient
     from airflow_provider_sfevents.batches.next_batch import NextBatch
     from airflow_provider_sfevents.batches.position.position_writes import Pin
     from airflow_provider_sfevents.positions.stores import PositionStore
     from airflow_provider_sfevents.pubsub.bounds import Bounds
-    from airflow_provider_sfevents.pubsub.client import PubSubClient
     from airflow_provider_sfevents.pubsub.streaming.bounded_fetch import FetchResult
     from airflow_provider_sfevents.pubsub.streaming.delivery import Delivery
     from airflow_provider_sfevents.staging.area import StagingArea
@@ -62,7 +62,7 @@ MaxWait = float | Callable[[], Awaitable[float]]
 async def listen(
     next_batch: NextBatch,
     plan: recovery.CommitPlan | recovery.ReusePlan | recovery.FetchPlan,
-    client: PubSubClient,
+    client: TopicClient,
     area: StagingArea,
     bounds: Bounds,
     *,
@@ -142,7 +142,7 @@ class _Wait:
         self._keepalive_due_at = 0.0
         self._resume_after = ""
 
-    async def run(self, client: PubSubClient, stop: asyncio.Event | None) -> WaitResult:
+    async def run(self, client: TopicClient, stop: asyncio.Event | None) -> WaitResult:
         work = asyncio.create_task(self._work(client))
         link = asyncio.ensure_future(stop.wait()) if stop is not None else None
         if link is not None:
@@ -157,7 +157,7 @@ class _Wait:
             if link is not None:
                 link.cancel()
 
-    async def _work(self, client: PubSubClient) -> WaitResult:
+    async def _work(self, client: TopicClient) -> WaitResult:
         result = None
         try:
             await asyncio.to_thread(self._batch.learn_staging_id)
@@ -170,7 +170,7 @@ class _Wait:
         steps.reached(steps.WAITED, self._batch.next_batch.batch_id)
         return self._wait_result(result)
 
-    async def _fetch(self, client: PubSubClient) -> FetchResult:
+    async def _fetch(self, client: TopicClient) -> FetchResult:
         next_batch = self._batch.next_batch
         log.info(
             "Waiting for events on %s after %s (batch %s, %s so far).",

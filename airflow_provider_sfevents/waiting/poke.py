@@ -49,10 +49,10 @@ from airflow_provider_sfevents.waiting.wait_result import GAVE_WAY, STOPPED
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from airflow_provider_sfevents.batches.event_source import TopicClient
     from airflow_provider_sfevents.batches.outcome import BatchRequest
     from airflow_provider_sfevents.positions.record import Position
     from airflow_provider_sfevents.positions.stores import PositionStore
-    from airflow_provider_sfevents.pubsub.client import PubSubClient
     from airflow_provider_sfevents.staging.area import StagingArea, TopicFolder
     from airflow_provider_sfevents.staging.batch_folder import BatchFolder
     from airflow_provider_sfevents.waiting.batch_status import BatchStatus
@@ -84,7 +84,7 @@ class Pending:
 async def find(
     request: BatchRequest,
     min_events: int,
-    client: PubSubClient,
+    client: TopicClient,
     area: StagingArea,
     open_store: Callable[[str], PositionStore],
     told: WaitResult | None = None,
@@ -110,7 +110,7 @@ async def find(
 async def poke(
     request: BatchRequest,
     min_events: int,
-    client: PubSubClient,
+    client: TopicClient,
     area: StagingArea,
     open_store: Callable[[str], PositionStore],
     stopping: asyncio.Event,
@@ -179,7 +179,7 @@ class _Found:
 
 async def _look(
     request: BatchRequest,
-    client: PubSubClient,
+    client: TopicClient,
     area: StagingArea,
     open_store: Callable[[str], PositionStore],
 ) -> _Found | Pending:
@@ -285,7 +285,7 @@ def _believed(pending: Pending, found: _Found, min_events: int, told: WaitResult
 async def _listen(
     request: BatchRequest,
     min_events: int,
-    client: PubSubClient,
+    client: TopicClient,
     area: StagingArea,
     found: _Found,
     plan: recovery.FetchPlan,
@@ -316,7 +316,7 @@ async def _listen(
 async def _after_latest(
     request: BatchRequest,
     min_events: int,
-    client: PubSubClient,
+    client: TopicClient,
     area: StagingArea,
     open_store: Callable[[str], PositionStore],
     waited: WaitResult,

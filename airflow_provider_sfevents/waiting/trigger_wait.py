@@ -18,8 +18,8 @@ from airflow_provider_sfevents.waiting.listen import listen
 from airflow_provider_sfevents.waiting.wait_result import MOVED, STAGED, STOPPED, WaitResult
 
 if TYPE_CHECKING:
+    from airflow_provider_sfevents.batches.event_source import TopicClient
     from airflow_provider_sfevents.batches.next_batch import NextBatch
-    from airflow_provider_sfevents.pubsub.client import PubSubClient
     from airflow_provider_sfevents.staging.area import StagingArea
     from airflow_provider_sfevents.staging.manifest import Run
 
@@ -40,7 +40,7 @@ The bus keeps events for 72 hours."""
 async def wait(
     next_batch: NextBatch,
     min_events: int,
-    client: PubSubClient,
+    client: TopicClient,
     area: StagingArea,
     *,
     run: Run,

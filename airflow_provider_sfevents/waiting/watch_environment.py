@@ -9,16 +9,31 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.pubsub.shared_clients import shared_client
+from airflow_provider_sfevents.pubsub.topic_names import TransportName
+from airflow_provider_sfevents.streaming.topic_client import StreamingTopicClient
 from airflow_provider_sfevents.waiting import watch_rules
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
     from contextlib import AbstractAsyncContextManager
 
+    from airflow_provider_sfevents.batches.event_source import TopicClient
     from airflow_provider_sfevents.positions.stores import PositionStore
     from airflow_provider_sfevents.pubsub.auth.settings import Settings
-    from airflow_provider_sfevents.pubsub.client import PubSubClient
     from airflow_provider_sfevents.staging.area import StagingArea
+
+
+def triggerer_client(
+    settings: Settings, transport: str
+) -> AbstractAsyncContextManager[TopicClient]:
+    """Return a client for a wait on a triggerer, by the API of its topic.
+
+    Waits by the Pub/Sub API share a client. Each wait by the Streaming API has a session of its
+    own, because a session has one replay point per topic.
+    """
+    if transport == TransportName.STREAMING:
+        return StreamingTopicClient(settings)
+    return shared_client(settings)
 
 
 def _now() -> datetime:
@@ -42,7 +57,7 @@ class WatcherEnvironment:
     area: Callable[[], StagingArea]
     store: Callable[[str], PositionStore]
     runs: Callable[[str], int]
-    client: Callable[[Settings], AbstractAsyncContextManager[PubSubClient]] = shared_client
+    client: Callable[[Settings, str], AbstractAsyncContextManager[TopicClient]] = triggerer_client
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     look_seconds: float = watch_rules.LOOK_SECONDS
     now: Callable[[], datetime] = _now

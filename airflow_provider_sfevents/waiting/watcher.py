@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents import steps
@@ -21,6 +21,7 @@ from airflow_provider_sfevents.batches.position.position_writes import Pin
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import LeaseHeldError, StagingError
 from airflow_provider_sfevents.pubsub.bounds import Bounds
+from airflow_provider_sfevents.pubsub.topic_names import transport_for
 from airflow_provider_sfevents.staging.sidecar_files import Announced
 from airflow_provider_sfevents.waiting import batch_status, listen, watch_rules
 from airflow_provider_sfevents.waiting.wait_result import GAVE_WAY
@@ -30,10 +31,10 @@ from airflow_provider_sfevents.waiting.watch_rules import Rules, Step, WatchStat
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
+    from airflow_provider_sfevents.batches.event_source import TopicClient
     from airflow_provider_sfevents.batches.outcome import BatchRequest
     from airflow_provider_sfevents.positions.stores import PositionStore
     from airflow_provider_sfevents.pubsub.auth.session import Session
-    from airflow_provider_sfevents.pubsub.client import PubSubClient
     from airflow_provider_sfevents.staging.area import StagingArea
     from airflow_provider_sfevents.waiting.batch_status import BatchStatus
     from airflow_provider_sfevents.waiting.wait_result import WaitResult
@@ -87,11 +88,15 @@ class _Round:
 
 @dataclass(slots=True)
 class Watcher:
-    """Watches a topic for a consumer; for one event loop, and one iteration of `announcements`."""
+    """Watches a topic for a consumer; for one event loop, and one iteration of `announcements`.
+
+    :param transport: API for topics that both have; empty: that of the connection.
+    """
 
     request: BatchRequest
     rules: Rules
     environment: WatcherEnvironment
+    transport: str = ""
     _backoff: WatchBackoff = field(init=False)
     _batch: _Batch = field(init=False, default_factory=_Batch)
     _fit: BatchRequest | None = field(init=False, default=None)
@@ -132,7 +137,9 @@ class Watcher:
         settings = await asyncio.to_thread(self.environment.settings)
         self._backoff.settings = settings
         area = await asyncio.to_thread(self.environment.area)
-        async with self.environment.client(settings) as client:
+        transport = transport_for(self.request.topic, self.transport or settings.transport)
+        self.request = replace(self.request, transport=transport.value)
+        async with self.environment.client(settings, transport) as client:
             session = self._backoff.session = await client.session()
             if self._fit is None:
                 self._fit = await resolve_first_start(
@@ -160,7 +167,7 @@ class Watcher:
         step = watch_rules.next_step(scene, self.rules, self.environment.now())
         return await self._act(step, look, scene, staged=waited.staged)
 
-    async def _listen(self, look: _Look, client: PubSubClient, area: StagingArea) -> WaitResult:
+    async def _listen(self, look: _Look, client: TopicClient, area: StagingArea) -> WaitResult:
         """Listen until an event can be announced, another process has the batch, or it moved."""
 
         async def max_wait() -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -75,10 +76,20 @@ def test_a_replay_id_of_an_impossible_length(start: str, has: str) -> None:
 
 @pytest.mark.parametrize(
     "topic",
-    ["/event/Order__e", "/data/ChangeEvents", "/data/AccountChangeEvent", "/event/Orders__chn", "/event/LoginEventStream"],
-)  # fmt: skip
+    [
+        "/event/Order__e",
+        "/data/ChangeEvents",
+        "/data/AccountChangeEvent",
+        "/event/Orders__chn",
+        "/event/LoginEventStream",
+        "/topic/Orders",
+        "/topic/Orders?City=Rome",
+        "/u/Notices",
+        "/u/notices/urgent",
+    ],
+)
 def test_topics(topic: str) -> None:
-    """Platform events, change events, and channels of either are topics."""
+    """Platform events, change events, channels of either, PushTopics and generic channels are."""
     assert check_topic(topic) == topic
 
 
@@ -88,8 +99,10 @@ def test_topics(topic: str) -> None:
         "",
         "Order__e",
         "event/Order__e",
-        "/topic/Orders",
-        "/u/x",
+        "/topic/",
+        "/topic/A B",
+        "/topic/Orders/x",
+        "/u/",
         "/event/",
         "/event/A B",
         "/event/X__e\n",
@@ -98,7 +111,7 @@ def test_topics(topic: str) -> None:
     ],
 )
 def test_names_that_are_no_topics(topic: Any) -> None:
-    """Names that are no topics, such as PushTopics, are refused with the allowed forms."""
+    """Names that are no topics are refused with the allowed forms."""
     with pytest.raises(TopicError, match="/event/Order__e"):
         check_topic(topic)
 
@@ -124,6 +137,21 @@ def test_a_replay_point_after_an_event_keeps_its_bytes_as_text(replay_id: bytes)
     point = ReplayPoint.after(replay_id)
     assert ReplayPoint.from_text(point.to_text()) == point
     assert point.is_replay_id
+
+
+def test_a_time_is_a_replay_point() -> None:
+    """A time has a text form, is no replay id, and cannot be given by a user."""
+    at = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    point = ReplayPoint.since(at)
+    assert point.to_text() == "since:2026-01-02T03:04:05+00:00"
+    assert ReplayPoint.from_text(point.to_text()).not_before == at
+    assert not point.is_replay_id
+    assert LATEST.not_before is None
+    with pytest.raises(ConfigurationError, match="no replay id"):
+        ReplayPoint.given(point.to_text())
+    for text in ("since:", "since:soon", "since:2026-01-02T03:04:05"):
+        with pytest.raises(ConfigurationError, match="no replay id"):
+            ReplayPoint.from_text(text)
 
 
 def test_a_preset_is_no_replay_id() -> None:

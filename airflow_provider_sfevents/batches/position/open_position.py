@@ -79,6 +79,7 @@ def open_position(
     if position is None:
         return _begin(request, session, folder, store, staging_id)
     ownership.check_org(position, session.org_id, session.instance_url, store.where)
+    ownership.check_transport(position, request.transport, store.where)
     if request.owns:
         ownership.check_owner(position, request.run, store.where)
     refuse_stale(position, landed, store.where)
@@ -350,6 +351,7 @@ def _first_position(
         previous_epoch=forgotten.epochs[-1] if forgotten and forgotten.epochs else "",
         losses=_forgotten_losses(forgotten, start),
         owns=request.owns,
+        transport=request.transport,
     )
     try:
         said = record.Position.from_json(folder.begin_once(first.to_json()), "The beginning")

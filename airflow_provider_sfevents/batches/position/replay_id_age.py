@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import TransportError
-from airflow_provider_sfevents.replay_point import LATEST, PRESETS
+from airflow_provider_sfevents.replay_point import LATEST, ReplayPoint
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.batches.outcome import BatchRequest
@@ -59,14 +59,14 @@ def known_since(position: Position, keepalive_point: KeepalivePoint | None) -> d
     """Return the time at which the replay id to continue from was new.
 
     :param keepalive_point: the keepalive point, if it counts for this position; otherwise None.
-    :return: None if there is no replay id yet (`earliest`, `latest`).
+    :return: None if there is no replay id yet (`earliest`, `latest`, a time).
     """
     keepalives = [keepalive_point.seen_at if keepalive_point else "", position.resume_after_at]
     if known := [datetime.fromisoformat(one) for one in keepalives if one]:
         return max(known)
     if position.loss is not None:
         return datetime.fromisoformat(position.loss.at) if position.loss.pinned else None
-    if position.replay_id in PRESETS:
+    if not ReplayPoint.from_text(position.replay_id).is_replay_id:
         return None
     committed = datetime.fromisoformat(position.committed_at)
     if not position.last_event_at:

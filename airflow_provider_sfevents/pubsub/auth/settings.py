@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.pubsub.auth.secret import NO_SECRET, Secret
+from airflow_provider_sfevents.pubsub.topic_names import check_transport
 
 # The EU host is api.deu.pubsub.salesforce.com; ports 443 and 7443 are the same service.
 DEFAULT_HOST, DEFAULT_PORT = "api.pubsub.salesforce.com", 7443
@@ -190,6 +191,7 @@ class Settings:
         API alike.
     :param plaintext: no TLS to the API; to this machine only.
     :param allowed_hosts: further hosts that an org may be at; see rule 3.
+    :param transport: API for topics that both have; empty: the Pub/Sub API.
     """
 
     login: Login
@@ -197,8 +199,10 @@ class Settings:
     ca_file: str = ""
     plaintext: bool = False
     allowed_hosts: tuple[str, ...] = ()
+    transport: str = ""
 
     def __post_init__(self) -> None:
+        check_transport("/event/", self.transport)
         for name in self.allowed_hosts:
             if not _HOST_NAME.fullmatch(name):
                 raise ConfigurationError(

@@ -110,3 +110,47 @@ def from_response(
         received_at=received_at,
         size=size,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceivedMessage:
+    """An event that came in a message of the Streaming API.
+
+    :param payload: the message, as it was received.
+    """
+
+    event_id: str
+    replay_id: bytes
+    schema_id: str
+    payload: bytes
+
+
+def from_messages(
+    messages: Sequence[ReceivedMessage],
+    *,
+    received_at: int,
+    latest_replay_id: bytes,
+    is_idle: bool = False,
+) -> Delivery:
+    """Delivery of messages of the Streaming API.
+
+    :param latest_replay_id: where a subscription continues behind them.
+    :param is_idle: the service has held its answer without an event, so that none is pending.
+    """
+    from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb2
+
+    events = [
+        pb2.ConsumerEvent(
+            event=pb2.ProducerEvent(id=one.event_id, schema_id=one.schema_id, payload=one.payload),
+            replay_id=one.replay_id,
+        )
+        for one in messages
+    ]
+    return Delivery(
+        events=events,
+        latest_replay_id=latest_replay_id,
+        pending=int(is_idle),
+        rpc_id="",
+        received_at=received_at,
+        size=sum(len(one.payload) for one in messages),
+    )

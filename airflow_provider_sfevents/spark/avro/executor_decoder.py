@@ -13,12 +13,14 @@ from airflow_provider_sfevents.spark.avro.decoder_needs import (
     lacking,
     wheels_missing,
 )
+from airflow_provider_sfevents.staging.manifest import AVRO, JSON
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from airflow_provider_sfevents.spark.avro.reference_decoder import PayloadDecoder
     from airflow_provider_sfevents.spark.schema.field_types import Column
+    from airflow_provider_sfevents.staging.manifest import PayloadFormat
 
 logger = logging.getLogger(__name__)
 
@@ -35,11 +37,21 @@ def check_wheels(*, accelerated: bool) -> None:
 
 
 def payload_decoder(
-    schema_json: str, columns: Sequence[Column], *, accelerated: bool
+    schema_json: str,
+    columns: Sequence[Column],
+    *,
+    accelerated: bool,
+    payload_format: PayloadFormat = AVRO,
 ) -> PayloadDecoder:
-    """Make the decoder of a schema: the accelerator if it is there and fits, or the reference."""
+    """Make the decoder of a schema: of messages, the accelerator where it fits, or the reference.
+
+    :param payload_format: of the payloads.
+    """
+    from airflow_provider_sfevents.spark.avro.json_decoder import JsonMessages
     from airflow_provider_sfevents.spark.avro.reference_decoder import Reference
 
+    if payload_format == JSON:
+        return JsonMessages(schema_json, columns)
     if not accelerated:
         return Reference(schema_json, columns)
     from airflow_provider_sfevents.spark.avro.accelerated_decoder import Accelerated

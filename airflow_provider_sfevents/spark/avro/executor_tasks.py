@@ -17,6 +17,7 @@ from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.schema.field_types import quoted
 from airflow_provider_sfevents.spark.tables.projection import parsed
 from airflow_provider_sfevents.staging import layout
+from airflow_provider_sfevents.staging.manifest import AVRO
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sfevents.spark.avro.reference_decoder import Decoded, PayloadDecoder
     from airflow_provider_sfevents.spark.schema.event_columns import EventType
+    from airflow_provider_sfevents.staging.manifest import PayloadFormat
 
 # Staged columns that both functions keep; `LEADING_SQL` are all before the payload's own ones.
 _PASSED = (layout.EVENT_ID, layout.RECEIVED_AT, layout.REPLAY_ID, layout.SCHEMA_ID)
@@ -47,6 +49,7 @@ class Task:
     :param first_ordinals: of each split of the batch, ascending.
     :param left_out: ordinals of events that are skipped.
     :param accelerated: executors have the accelerator, which gives the same rows sooner.
+    :param payload_format: of all rows.
     """
 
     types: tuple[EventType, ...]
@@ -56,6 +59,7 @@ class Task:
     keep_payload: bool = False
     left_out: frozenset[int] = frozenset()
     accelerated: bool = False
+    payload_format: PayloadFormat = AVRO
 
     def decoded(self, rows: DataFrame) -> DataFrame:
         """Decode rows of the task's one event type; undecodable rows are left out.
@@ -155,6 +159,7 @@ class _Decoding:
                 kind.schemas[schema_id],
                 kind.columns_of(schema_id),
                 accelerated=self._task.accelerated,
+                payload_format=self._task.payload_format,
             )
         return self._decoders[schema_id]
 

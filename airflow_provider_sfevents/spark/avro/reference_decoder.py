@@ -66,7 +66,7 @@ class Reference:
         records, good, reasons = self._decoder.decode_all(payloads, lawful=lawful)
         arrays, fitting, misfits = build_columns(records, self._columns)
         reasons |= {good[index]: reason for index, reason in misfits.items()}
-        times = [_event_time(records[index]) for index in fitting]
+        times = [event_time(records[index]) for index in fitting]
         return Decoded(
             arrays=arrays,
             rows=[good[index] for index in fitting],
@@ -75,7 +75,7 @@ class Reference:
         )
 
 
-def _event_time(record: dict[str, Any]) -> int | None:
+def event_time(record: dict[str, Any]) -> int | None:
     """Commit time of a change, or creation time of another event; None if it is not readable."""
     header = record.get(HEADER)
     value = header.get("commitTimestamp") if isinstance(header, dict) else record.get("CreatedDate")

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.spark.avro.decode import HEADER
+from airflow_provider_sfevents.spark.avro.json_decoder import header_of
 from airflow_provider_sfevents.spark.changes import serial, tables
 from airflow_provider_sfevents.spark.changes.event import Change
 from airflow_provider_sfevents.spark.changes.order import EventOrder
@@ -148,13 +149,15 @@ class _Headers:
         self._schemas = schemas
         self._parsed: dict[str, Any] = {}
 
-    def __call__(self, schema_id: str, payload: bytes) -> dict[str, Any] | None:
+    def __call__(self, schema_id: str, payload: bytes) -> Mapping[str, Any] | None:
         """Read a header, with its bitmaps undecoded.
 
         None if it cannot be read or has values that no header has.
         """
         from fastavro import schemaless_reader
 
+        if payload[:1] == b"{":  # no header in Avro can begin like a message of the Streaming API
+            return self._lawful(header_of(payload))
         if schema_id not in self._parsed:
             self._parsed[schema_id] = self._schema(schema_id)
         schema = self._parsed[schema_id]
@@ -162,10 +165,19 @@ class _Headers:
             return None
         try:
             found: dict[str, Any] = schemaless_reader(io.BytesIO(payload), schema, None)[HEADER]
-            ids = found["recordIds"]
         except Exception:  # noqa: BLE001 - whatever damaged bytes do to the decoder
             return None
-        return found if all(_RECORD.fullmatch(one) for one in ids) else None
+        return self._lawful(found)
+
+    @staticmethod
+    def _lawful(header: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Return the header; None if it does not name records as headers do."""
+        ids = header.get("recordIds")
+        if not isinstance(ids, list) or not all(
+            isinstance(one, str) and _RECORD.fullmatch(one) for one in ids
+        ):
+            return None
+        return header
 
     def _schema(self, schema_id: str) -> Any:
         from fastavro import parse_schema

@@ -162,6 +162,7 @@ class StagedBatch:
             keep_payload=keep_payload,
             left_out=left_out,
             accelerated=self.accelerated,
+            payload_format=self.manifest.payload_format,
         )
 
     def _envelope(self) -> list[str]:

@@ -95,6 +95,7 @@ def plan_tasks(
                     topic=manifest.topic,
                     batch_id=manifest.batch_id,
                     batch_number=manifest.batch_number,
+                    payload_format=manifest.payload_format,
                 )
     return [
         ReadTask(files=tuple(of_path[part.path] for part in split.parts), fixed=fixed, plan=plan)

@@ -19,6 +19,7 @@ from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.source.columns import RESCUED
 from airflow_provider_sfevents.spark.source.staged_files import FileGoneError
 from airflow_provider_sfevents.staging import layout
+from airflow_provider_sfevents.staging.manifest import AVRO
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sfevents.spark.source.columns import DecodingPlan, FixedColumns
     from airflow_provider_sfevents.spark.source.staged_files import StagedFiles
+    from airflow_provider_sfevents.staging.manifest import PayloadFormat
 
 _ROWS = 10_000
 
@@ -35,7 +37,7 @@ _ROWS = 10_000
 class StagedFile:
     """A file of a batch, with what its rows say of the batch.
 
-    :param events: its number of events, by the manifest.
+    :param events: its number of events, by the manifest; as is `payload_format`.
     """
 
     url: str
@@ -44,6 +46,7 @@ class StagedFile:
     topic: str
     batch_id: str
     batch_number: int
+    payload_format: PayloadFormat = AVRO
 
 
 def read_rows(
@@ -71,7 +74,7 @@ def read_rows(
                 f"the manifest says {file.events}. It was changed after it was staged; restore it."
             )
         for rows in parquet.iter_batches(batch_size=_ROWS, columns=list(layout.STAGED_COLUMNS)):
-            found = [_raw(rows)] if plan is None else _decoded(rows, plan)
+            found = [_raw(rows)] if plan is None else _decoded(rows, plan, file.payload_format)
             for columns in found:
                 yield _batch(columns, file, fixed)
 
@@ -87,7 +90,9 @@ def _raw(rows: pa.RecordBatch) -> dict[str, pa.Array]:
     }
 
 
-def _decoded(rows: pa.RecordBatch, plan: DecodingPlan) -> Iterator[dict[str, pa.Array]]:
+def _decoded(
+    rows: pa.RecordBatch, plan: DecodingPlan, payload_format: PayloadFormat
+) -> Iterator[dict[str, pa.Array]]:
     """Yield the decoded events of the plan's type, then the undecodable ones.
 
     Only the events that do not decode are decoded twice, for their reasons.
@@ -104,6 +109,7 @@ def _decoded(rows: pa.RecordBatch, plan: DecodingPlan) -> Iterator[dict[str, pa.
         names=plan.names,
         first_ordinals=(0,),
         accelerated=not plan.rescued and not lacking((ACCELERATOR,)),
+        payload_format=payload_format,
     )
     refused = pc.is_in(wanted.column(layout.SCHEMA_ID), pa.array([*plan.refused], pa.string()))
     left = wanted.filter(refused)

@@ -6,7 +6,7 @@ import json
 import logging
 from dataclasses import asdict, replace
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -159,6 +159,19 @@ def last_event(batch: UPath, part: Part) -> tuple[str, bytes]:
         return rows[layout.SCHEMA_ID][-1].as_py(), rows[layout.PAYLOAD][-1].as_py()
     except (pa.ArrowException, OSError, KeyError, IndexError) as error:
         raise StagingError(f"{batch / part.path} cannot be read: {_in_one_line(error)}") from error
+
+
+def rows(batch: UPath, part: Part) -> list[dict[str, Any]]:
+    """Read the rows of a file, by the columns of `layout.STAGED_COLUMNS`.
+
+    :raises StagingError: the store does not answer, or the file cannot be read.
+    """
+    data = durable_files.read(batch / part.path)
+    try:
+        found = pq.read_table(pa.BufferReader(data or b""), columns=list(layout.STAGED_COLUMNS))
+    except (pa.ArrowException, OSError, KeyError) as error:
+        raise StagingError(f"{batch / part.path} cannot be read: {_in_one_line(error)}") from error
+    return list(found.to_pylist())
 
 
 @cache

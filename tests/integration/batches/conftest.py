@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -16,6 +16,7 @@ from airflow_provider_sfevents.batches.commit import commit_batch
 from airflow_provider_sfevents.batches.outcome import BatchRequest, Empty, Staged
 from airflow_provider_sfevents.batches.stage import stage_batch
 from airflow_provider_sfevents.emulator import Emulator, Knobs
+from airflow_provider_sfevents.positions.activity import Commit
 from airflow_provider_sfevents.positions.record import Position
 from airflow_provider_sfevents.positions.stores import MappingStore
 from airflow_provider_sfevents.pubsub.auth.secret import Secret
@@ -26,6 +27,7 @@ from airflow_provider_sfevents.pubsub.clock import Clock
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.area import StagingArea
 from airflow_provider_sfevents.staging.manifest import Receipt, Run
+from airflow_provider_sfevents.streaming.topic_client import StreamingTopicClient
 from airflow_provider_sfevents.waiting.poke import Pending, find, poke
 from airflow_provider_sfevents.waiting.trigger_wait import wait
 from tests.harness.process_time import process_time
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from airflow_provider_sfevents.batches.event_source import TopicClient
     from airflow_provider_sfevents.batches.next_batch import NextBatch
     from airflow_provider_sfevents.waiting.wait_result import WaitResult
 
@@ -62,6 +65,7 @@ class Consumer:
     backfill: bool = False
     announced_batch: str = ""
     bounds: Bounds = field(default_factory=lambda: Bounds(idle_seconds=0.4))
+    transport: str = "pubsub"
 
     @property
     def store(self) -> MappingStore:
@@ -87,6 +91,12 @@ class Consumer:
         clock = Clock(monotonic=process_time)
         return PubSubClient(self.settings, clock=clock, share_streams=share_streams)
 
+    def topic_client(self, *, share_streams: bool = False) -> TopicClient:
+        """A client of the consumer's transport."""
+        if self.transport == "pubsub":
+            return self.client(share_streams=share_streams)
+        return StreamingTopicClient(self.settings, clock=Clock(monotonic=process_time))
+
     def stage(self) -> Staged | Empty:
         return asyncio.run(self.stage_until(asyncio.Event()))
 
@@ -102,8 +112,9 @@ class Consumer:
             backfill=self.backfill,
             announced_batch=self.announced_batch,
             learn_seconds=5,
+            transport=self.transport,
         )
-        async with self.client() as client:
+        async with self.topic_client() as client:
             area = StagingArea(UPath(self.root))
             return await stage_batch(request, client, area, lambda _: self.store, stopping)
 
@@ -150,13 +161,14 @@ class Waiter:
             backfill=consumer.backfill,
             learn_seconds=self.learn_seconds,
             owns=False,
+            transport=consumer.transport,
         )
 
     def poke(self) -> Pending:
         return asyncio.run(self.poke_until(asyncio.Event()))
 
     async def poke_until(self, stopping: asyncio.Event) -> Pending:
-        async with self.consumer.client() as client:
+        async with self.consumer.topic_client() as client:
             return await poke(
                 self.request,
                 self.min_events,
@@ -168,7 +180,7 @@ class Waiter:
 
     def find(self, told: WaitResult | None = None) -> Pending:
         async def run() -> Pending:
-            async with self.consumer.client() as client:
+            async with self.consumer.topic_client() as client:
                 return await find(
                     self.request,
                     self.min_events,
@@ -188,10 +200,10 @@ class Waiter:
 
     async def wait(self, next_batch: NextBatch) -> WaitResult:
         """Wait as in a triggerer of its own."""
-        async with self.consumer.client(share_streams=True) as client:
+        async with self.consumer.topic_client(share_streams=True) as client:
             return await self.wait_with(client, next_batch)
 
-    async def wait_with(self, client: PubSubClient, next_batch: NextBatch) -> WaitResult:
+    async def wait_with(self, client: TopicClient, next_batch: NextBatch) -> WaitResult:
         return await wait(
             next_batch,
             self.min_events,
@@ -265,7 +277,9 @@ def age_records(consumer: Consumer, hours: int) -> None:
 
     record = json.loads(consumer.positions["orders"])
     times = ("committed_at", "last_event_at", "resume_after_at")
-    moved = {name: earlier(record[name]) for name in times}
+    moved: dict[str, Any] = {name: earlier(record[name]) for name in times}
+    at = [one.name for one in fields(Commit)].index("at")
+    moved["recent"] = [[*row[:at], earlier(row[at]), *row[at + 1 :]] for row in record["recent"]]
     consumer.positions["orders"] = json.dumps(record | moved)
     keepalive_points = list(consumer.root.rglob(layout.KEEPALIVE_POINT))
     for file in keepalive_points:

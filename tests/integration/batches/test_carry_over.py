@@ -169,7 +169,8 @@ def carry(staged: Staged, *numbers: int) -> None:
         for number in numbers
     ]
     beyond = Delivery(events=events, latest_replay_id=b"", pending=0, rpc_id="r", received_at=0)
-    asyncio.run(carry_over(staged.topic_folder, staged.manifest, (beyond,), staged.manifest.run))
+    run = staged.manifest.run
+    asyncio.run(carry_over(staged.topic_folder, staged.manifest, (beyond,), run, 10))
 
 
 def test_a_begun_next_batch_drops_them(bus: Emulator, consumer: Consumer) -> None:

@@ -62,6 +62,22 @@ def test_the_first_events_are_announced_at_once(consumer: Consumer, bus: Emulato
     asyncio.run(scenario())
 
 
+def test_a_topic_of_the_streaming_api(consumer: Consumer, bus: Emulator) -> None:
+    """A watcher by the Streaming API stages and announces events as by the other one."""
+    of_streaming = replace(consumer, transport="streaming")
+
+    async def scenario() -> None:
+        watch = Watch(consumer, settings=lambda: replace(consumer.settings, transport="streaming"))
+        async with watch.running():
+            publish(bus, 1, 3)
+            said = await watch.announced()
+            assert (said["batch_number"], said["staged"]) == (1, True)
+        batch = await asyncio.to_thread(staged, of_streaming)
+        assert (batch.manifest.events, batch.manifest.payload_format) == (3, "json")
+
+    asyncio.run(scenario())
+
+
 def test_events_are_gathered_while_a_run_is_queued_or_running(
     consumer: Consumer, bus: Emulator
 ) -> None:

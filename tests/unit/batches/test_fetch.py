@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_sfevents.batches.fetch import announcement
-from airflow_provider_sfevents.batches.recovery import FetchPlan
+from airflow_provider_sfevents.batches.recovery import FetchPlan, described
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.replay_point import EARLIEST, LATEST, ReplayPoint
 from airflow_provider_sfevents.staging.manifest import Part
@@ -42,4 +41,4 @@ def test_the_log_says_from_where_and_how_long_it_may_be_silent(
     plan: FetchPlan, bounds: Bounds, said: str
 ) -> None:
     """The log line before a fetch names the replay point, the bounds and the staged events."""
-    assert announcement("/event/A__e", plan, bounds) == said
+    assert described("/event/A__e", plan, bounds) == said

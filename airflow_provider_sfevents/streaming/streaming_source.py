@@ -1,0 +1,220 @@
+"""Subscription of one topic over the Streaming API, as a `DeliverySource` of a fetch.
+
+1. Nothing is asked of the service before `next`: `/meta/connect` is only sent while the batch has
+   room. What an answer brings beyond it is handed over, and the fetch keeps it for the next batch.
+2. At the end the session is closed while the poll is open; events that came meanwhile are the
+   `rest`. A session that is not closed counts against the org's clients for a while.
+3. An answer without an event proves that none came until then. It counts as a keepalive with the
+   replay id of the last event.
+4. At `latest` the subscription's own time is told, once. From then on a session that is lost begins
+   at `earliest`, and events that were created before are passed over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sfevents.exceptions import (
+    ConfigurationError,
+    ReplayIdRefusedError,
+    SfEventsError,
+)
+from airflow_provider_sfevents.pubsub.streaming.delivery import from_messages
+from airflow_provider_sfevents.pubsub.topic_names import retention
+from airflow_provider_sfevents.replay_point import EARLIEST, LATEST, ReplayPoint
+from airflow_provider_sfevents.streaming.message_columns import created_at
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+    from datetime import datetime
+
+    from airflow_provider_sfevents.pubsub.clock import Clock
+    from airflow_provider_sfevents.pubsub.streaming.bounded_fetch import OnKeepalive
+    from airflow_provider_sfevents.pubsub.streaming.delivery import Delivery, ReceivedMessage
+    from airflow_provider_sfevents.streaming.bayeux_messages import StreamedEvent
+    from airflow_provider_sfevents.streaming.streaming_session import StreamingSession
+
+
+logger = logging.getLogger(__name__)
+
+
+class StreamingSource:
+    """Use for one fetch; it opens nothing before the first `next`.
+
+    :param columns: makes the staged columns of events.
+    :param on_time: awaited with the text of the replay point that `latest` stands for.
+    :param listened_at: time up to which an earlier subscription has shown that no event followed
+        `start`; None: unknown.
+    :ivar passed_over: events that were created before the time at which the batch starts.
+    """
+
+    def __init__(
+        self,
+        session: StreamingSession,
+        topic: str,
+        start: ReplayPoint,
+        clock: Clock,
+        interrupt: asyncio.Future[Any] | None,
+        *,
+        columns: Callable[[Sequence[StreamedEvent]], Awaitable[list[ReceivedMessage]]],
+        on_time: OnKeepalive | None = None,
+        listened_at: datetime | None = None,
+    ) -> None:
+        self._session = session
+        self._topic = topic
+        self._start = start
+        self._not_before = start.not_before
+        self._clock = clock
+        self._interrupt = interrupt
+        self._columns = columns
+        self._on_time = on_time
+        self._listened_at = listened_at
+        self._latest = bytes.fromhex(start.to_text()) if start.is_replay_id else b""
+        self._since: float | None = None
+        self._answers = 0
+        self._work: asyncio.Task[Delivery] | None = None
+        self._has_closed = False
+        self.passed_over = 0
+
+    @property
+    def failure(self) -> SfEventsError | None:
+        """The last failure, until the service answers again."""
+        return self._session.trouble
+
+    @property
+    def losses(self) -> int:
+        """Number of sessions that were lost and replaced."""
+        return max(0, self._session.handshakes - 1)
+
+    def listening_since(self, now: float) -> float:
+        """Time since when the topic has been subscribed to; without a subscription, now."""
+        return now if self._since is None or self._session.trouble else self._since
+
+    async def ask_up_to(self, wanted: int) -> None:
+        """Do nothing: the service is asked by `next`, and decides itself how much it sends."""
+
+    async def half_close(self) -> None:
+        """Do nothing: `rest` ends the session."""
+
+    async def next(
+        self, timeout_seconds: float, opening_seconds: float | None = None
+    ) -> Delivery | None:
+        """Return the next answer; None: none came in time, or the fetch was interrupted.
+
+        :param opening_seconds: limit for subscribing; default `timeout_seconds`.
+        :raises SfEventsError: the service refuses the subscription, or cannot be used.
+        """
+        if self._interrupt is not None and self._interrupt.done():
+            await asyncio.sleep(0)
+            return None
+        seconds = timeout_seconds
+        if self._since is None and opening_seconds is not None:
+            seconds = opening_seconds
+        if self._work is None:
+            self._work = asyncio.ensure_future(self._receive())
+        waited_for = {self._work, *([self._interrupt] if self._interrupt is not None else [])}
+        await asyncio.wait(waited_for, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        if not self._work.done():
+            return None
+        work, self._work = self._work, None
+        return work.result()
+
+    async def rest(self) -> AsyncIterator[Delivery]:
+        """End the session; yield what it has brought meanwhile.
+
+        Without an event it is the proof that none came.
+        """
+        work, self._work = self._work, None
+        if work is not None and work.done() and not work.exception():
+            yield work.result()
+            work = None
+        yield await self._delivery(await self._ended(work))
+
+    async def close(self) -> None:
+        """End the session, if `rest` has not."""
+        work, self._work = self._work, None
+        await self._ended(work)
+
+    async def _ended(self, work: asyncio.Task[Delivery] | None) -> list[StreamedEvent]:
+        if work is not None and not work.done():
+            work.cancel()
+            await asyncio.wait((work,))
+        if self._has_closed:
+            return []
+        self._has_closed = True
+        return await self._session.close()
+
+    async def _receive(self) -> Delivery:
+        if self._since is None:
+            await self._subscribe()
+            self._since = self._clock.monotonic()
+        events = await self._session.receive()
+        if self._session.trouble is None and self.losses:
+            self._since = max(self._since, self._clock.monotonic() - 1.0)
+        self._answers += 1
+        # The service answers the first connect of a session at once, whether or not events follow.
+        return await self._delivery(events, is_idle=not events and self._answers > 1)
+
+    async def _subscribe(self) -> None:
+        """Subscribe; at `latest`, tell the time for which it stands.
+
+        :raises ReplayIdRefusedError: the service has no such replay id, and events may be lost.
+        :raises ConfigurationError: `latest` has no time.
+        """
+        start = EARLIEST if self._not_before is not None else self._start
+        try:
+            at = await self._session.subscribe(self._topic, start)
+        except ReplayIdRefusedError as refused:
+            if not self._is_quiet():
+                raise
+            logger.info(
+                "%s No event of %s had come after it until %s, so nothing is lost: continuing with "
+                "all events that Salesforce still has.",
+                refused,
+                self._topic,
+                self._listened_at,
+            )
+            await self._session.subscribe(self._topic, EARLIEST)
+            return
+        if start != LATEST:
+            return
+        if at is None:
+            raise ConfigurationError(
+                f"'latest' of {self._topic} has no time: the answer to the subscription has no "
+                "header Date. Is there a proxy that removes it? Start at 'earliest' instead."
+            )
+        self._not_before = at
+        self._session.restart_from_earliest(self._topic)
+        if self._on_time is not None:
+            await self._on_time(ReplayPoint.since(at).to_text())
+
+    def _is_quiet(self) -> bool:
+        """Return whether nothing can have been lost since a refused replay id.
+
+        Every event that was published after the last subscription is still kept.
+        """
+        if self._listened_at is None or not self._start.is_replay_id:
+            return False
+        return self._clock.now() - self._listened_at < retention(self._topic)
+
+    async def _delivery(
+        self, events: Sequence[StreamedEvent], *, is_idle: bool = False
+    ) -> Delivery:
+        messages = await self._columns([one for one in events if self._counts(one)])
+        if messages:
+            self._latest = messages[-1].replay_id
+        return from_messages(
+            messages,
+            received_at=int(self._clock.now().timestamp() * 1_000_000),
+            latest_replay_id=self._latest,
+            is_idle=is_idle,
+        )
+
+    def _counts(self, event: StreamedEvent) -> bool:
+        created = created_at(event.message) if self._not_before is not None else None
+        if created is None or self._not_before is None or created >= self._not_before:
+            return True
+        self.passed_over += 1
+        return False

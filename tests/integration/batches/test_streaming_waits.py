@@ -1,0 +1,206 @@
+"""Waits, faults and quiet topics over the Streaming API, without Airflow."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from airflow_provider_sfevents.batches.outcome import Empty, Staged
+from airflow_provider_sfevents.emulator import Emulator, Knobs
+from airflow_provider_sfevents.exceptions import (
+    ReplayIdRefusedError,
+    TopicError,
+)
+from airflow_provider_sfevents.pubsub.bounds import Bounds
+from airflow_provider_sfevents.staging import keepalive_point
+from tests.integration.batches.conftest import (
+    Consumer,
+    Waiter,
+    age_records,
+    publish,
+    staged_ids,
+    until,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+SCALE = 0.005
+"""Of the 110 s for which the service holds a poll."""
+
+
+@pytest.fixture
+def bus() -> Iterator[Emulator]:
+    with Emulator(knobs=Knobs(cometd_time_scale=SCALE, cometd_batch_events=3)) as emulator:
+        emulator.define_event("Order__e", {"Order_Number__c": "Text", "Amount__c": "Double"})
+        yield emulator
+        emulator.check()
+
+
+@pytest.fixture
+def consumer(bus: Emulator, tmp_path: Path) -> Consumer:
+    return Consumer(
+        bus=bus,
+        root=tmp_path / "staging",
+        transport="streaming",
+        bounds=Bounds(idle_seconds=1.5),
+    )
+
+
+@pytest.fixture
+def waiter(consumer: Consumer) -> Waiter:
+    return Waiter(consumer=consumer, bounds=Bounds(idle_seconds=1.5))
+
+
+def test_each_event_is_in_one_batch(bus: Emulator, consumer: Consumer) -> None:
+    """Batches that are smaller than an answer have each event once, and none twice."""
+    publish(bus, 1, 8)
+    consumer.bounds = Bounds(idle_seconds=1.5, max_events=2)
+
+    batches = [consumer.run_once() for _ in range(4)]
+
+    assert [one.manifest.events for one in batches if isinstance(one, Staged)] == [2, 2, 2, 2]
+    staged = [one for batch in batches for one in staged_ids(consumer, batch)]
+    assert len(set(staged)) == 8
+    assert isinstance(consumer.run_once(), Empty)
+
+
+def test_a_wait_stages_what_woke_it(bus: Emulator, consumer: Consumer, waiter: Waiter) -> None:
+    """A triggerer's wait stages its event, and the task continues after it."""
+    next_batch = waiter.next_batch()
+
+    async def run() -> int:
+        listening = asyncio.create_task(waiter.wait(next_batch))
+        await asyncio.to_thread(publish, bus, 1, 1)
+        return (await listening).events
+
+    assert asyncio.run(run()) == 1
+    publish(bus, 2, 2)
+    staged = consumer.run_once()
+    assert len(set(staged_ids(consumer, staged))) == 3
+
+
+def test_a_poke_stages_what_is_pending(bus: Emulator, consumer: Consumer, waiter: Waiter) -> None:
+    """A poke without an event finds none, and one with events stages them."""
+    assert not waiter.poke().enough
+    publish(bus, 1, 2)
+    assert waiter.poke().enough
+    assert len(staged_ids(consumer, consumer.run_once())) == 2
+
+
+@pytest.mark.parametrize("polls", [False, True], ids=["without a wait", "with a wait"])
+def test_silence_of_two_days(
+    bus: Emulator, consumer: Consumer, waiter: Waiter, polls: bool
+) -> None:
+    """One event, 96 hours of silence, one event: each lands once if a wait was there meanwhile.
+
+    Without one, it is unknown what was missed, and the user decides.
+    """
+    publish(bus, 1, 1)
+    consumer.run_once()
+    if polls:
+        age_records(consumer, 96)
+        assert not waiter.poke().enough
+    bus.clock.advance(hours=96)
+    if not polls:
+        age_records(consumer, 96)
+    publish(bus, 2, 1)
+    if not polls:
+        with pytest.raises(ReplayIdRefusedError, match="replay_fallback"):
+            consumer.stage()
+        consumer.replay_fallback = "earliest"
+
+    staged = consumer.run_once()
+
+    assert isinstance(staged, Staged)
+    assert len(staged_ids(consumer, staged)) == 1
+    assert bool(staged.manifest.losses) is not polls
+
+
+def test_a_run_without_events_counts_as_listening(bus: Emulator, consumer: Consumer) -> None:
+    """A run that finds nothing records its time, so that an expired replay id loses nothing."""
+    publish(bus, 1, 1)
+    consumer.run_once()
+    age_records(consumer, 96)
+    assert isinstance(consumer.run_once(), Empty)
+    assert consumer.position.resume_after == consumer.position.replay_id
+    bus.clock.advance(hours=96)
+    publish(bus, 2, 1)
+
+    staged = consumer.run_once()
+
+    assert isinstance(staged, Staged)
+    assert (staged.manifest.events, staged.manifest.losses) == (1, ())
+
+
+def test_a_long_wait_records_its_silence(bus: Emulator, consumer: Consumer, waiter: Waiter) -> None:
+    """An answer without events is a keepalive: beside the batches stands how long it was quiet."""
+    publish(bus, 1, 1)
+    consumer.run_once()
+    next_batch = waiter.next_batch()
+    folder = next_batch.topic_folder(waiter.area).folder
+
+    async def run() -> None:
+        listening = asyncio.create_task(waiter.wait(next_batch))
+        await until(lambda: keepalive_point.read(folder))
+        listening.cancel()
+        await asyncio.wait([listening])
+
+    asyncio.run(run())
+    point = keepalive_point.read(folder)
+    assert point is not None
+    assert point.replay_id == consumer.position.replay_id
+
+
+def test_latest_in_a_wait(bus: Emulator, consumer: Consumer, waiter: Waiter) -> None:
+    """A poke at `latest` pins its time; events after it land, those before it do not."""
+    publish(bus, 1, 2)
+    bus.clock.advance(seconds=5)
+    consumer.initial_replay = "latest"
+    assert not waiter.poke().enough
+    assert consumer.position.start.not_before is not None
+    publish(bus, 3, 1)
+
+    staged = consumer.run_once()
+
+    assert isinstance(staged, Staged)
+    assert staged.manifest.events == 1
+    assert consumer.position.replay_id == staged_ids(consumer, staged)[-1]
+
+
+@pytest.mark.parametrize(
+    "status",
+    ["NOT_FOUND", "UNAVAILABLE", "UNAUTHENTICATED"],
+    ids=["session lost", "busy", "token refused"],
+)
+@pytest.mark.parametrize("after", [0, 2, 3, 4])
+def test_a_fault_at_any_request_loses_nothing(
+    bus: Emulator, consumer: Consumer, status: str, after: int
+) -> None:
+    """Whichever request fails, the batch has each event once."""
+    publish(bus, 1, 7)
+    consumer.bounds = Bounds(idle_seconds=30, max_events=7)
+    bus.fail_next("cometd", status=status, after=after)
+
+    assert len(set(staged_ids(consumer, consumer.run_once()))) == 7
+
+
+def test_a_topic_that_is_not_there(bus: Emulator, consumer: Consumer) -> None:
+    """The subscription's refusal names the topic."""
+    other = replace(consumer, topic="/event/Other__e")
+    with pytest.raises(TopicError, match="/event/Other__e"):
+        other.stage()
+
+
+def test_a_token_that_expired_is_renewed_once(bus: Emulator, consumer: Consumer) -> None:
+    """A token that the service does not take any more is renewed, and nothing is lost."""
+    publish(bus, 1, 1)
+    consumer.run_once()
+    bus.expire_tokens()
+    publish(bus, 2, 1)
+
+    assert len(staged_ids(consumer, consumer.run_once())) == 1
