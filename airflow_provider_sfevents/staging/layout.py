@@ -57,9 +57,6 @@ RECEIVED_AT = "received_at"  # timestamp, microseconds, UTC
 PAYLOAD = "payload"  # binary: Avro, without its schema; or a message of the Streaming API
 STAGED_COLUMNS = (ORDINAL, EVENT_ID, REPLAY_ID, SCHEMA_ID, RECEIVED_AT, PAYLOAD)
 
-CHANGE_TYPE = "change_type"
-"""Field of a PushTopic's events, beside its query's: created, updated, deleted or undeleted."""
-
 FOOTER = "sfevents"  # key in a staged file's Parquet footer; its value is `Part` as JSON
 
 

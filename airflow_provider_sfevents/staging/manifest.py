@@ -16,6 +16,9 @@ PayloadFormat = Literal["avro", "json"]
 AVRO: PayloadFormat = "avro"
 JSON: PayloadFormat = "json"
 
+CHANGE_TYPE = "change_type"
+"""Field of a PushTopic's events, beside its query's: created, updated, deleted or undeleted."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:

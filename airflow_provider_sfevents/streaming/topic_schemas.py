@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.exceptions import TopicError
-from airflow_provider_sfevents.staging.layout import CHANGE_TYPE
+from airflow_provider_sfevents.staging.manifest import CHANGE_TYPE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -27,7 +27,7 @@ from airflow_provider_sfevents.spark.avro.decode import (
     parsed,
 )
 from airflow_provider_sfevents.spark.avro.reference_decoder import Decoded, event_time
-from airflow_provider_sfevents.staging.layout import CHANGE_TYPE
+from airflow_provider_sfevents.staging.manifest import CHANGE_TYPE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -14,7 +14,7 @@ from airflow_provider_sfevents.spark.avro.decode import UndecodableError
 from airflow_provider_sfevents.spark.avro.json_decoder import JsonMessages, header_of
 from airflow_provider_sfevents.spark.avro.reference_decoder import Reference
 from airflow_provider_sfevents.spark.schema.field_types import Column, record_fields
-from airflow_provider_sfevents.staging.layout import CHANGE_TYPE
+from airflow_provider_sfevents.staging.manifest import CHANGE_TYPE
 from tests.unit.spark.conftest import ACCOUNT, ORDER
 
 if TYPE_CHECKING:
