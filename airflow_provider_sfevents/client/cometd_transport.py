@@ -44,7 +44,8 @@ class CometdTransport:
 
     :param connection_timeout: seconds for a lost connection to come back; None: no limit.
     :param raw: add each message's JSON to it, as bytes.
-    :param loads: reads the JSON of messages.
+    :param dumps: writes the JSON of messages.
+    :param loads: reads it.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class CometdTransport:
         *,
         connection_timeout: float | None,
         raw: bool,
+        dumps: Callable[[Any], str],
         loads: Callable[[str], Any],
         clock: Clock | None = None,
     ) -> None:
@@ -63,7 +65,12 @@ class CometdTransport:
         self._sink = sink
         self._raw = raw
         self._session = StreamingSession(
-            settings, tries=_NO_LIMIT, clock=self._clock, pause=self._pause, loads=loads
+            settings,
+            tries=_NO_LIMIT,
+            clock=self._clock,
+            pause=self._pause,
+            dumps=dumps,
+            loads=loads,
         )
         self._channels: set[str] = set()
         self._poll: asyncio.Task[None] | None = None

@@ -51,7 +51,8 @@ class Client:
     :param connection_timeout: seconds for a lost connection to come back; None: no limit.
     :param max_pending_count: most messages in the buffer; None: no limit. Over the Pub/Sub API as
         many may be on the way for each channel, 100 at most.
-    :param json_loads: reads the JSON of messages of the Streaming API.
+    :param json_dumps: writes the JSON of messages of the Streaming API.
+    :param json_loads: reads it.
     :param transport: `pubsub` or `streaming`, for channels that both have.
     :param raw: add each event's bytes to its message, as `data.raw`.
     :raises ConfigurationError: an argument is wrong.
@@ -66,6 +67,7 @@ class Client:
         replay_storage_policy: ReplayMarkerStoragePolicy = ReplayMarkerStoragePolicy.AUTOMATIC,
         connection_timeout: float | None = 10.0,
         max_pending_count: int | None = 100,
+        json_dumps: Callable[[Any], str] = json.dumps,
         json_loads: Callable[[str], Any] = json.loads,
         transport: str = TransportName.PUBSUB,
         raw: bool = False,
@@ -77,6 +79,7 @@ class Client:
         self.connection_timeout = connection_timeout
         self.max_pending_count = max_pending_count
         self._fallback = None if replay_fallback is None else start_from(replay_fallback)
+        self._json_dumps = json_dumps
         self._json_loads = json_loads
         self._raw = raw
         if transport not in list(TransportName):
@@ -208,11 +211,11 @@ class Client:
             await self.replay_storage.extract_replay_id(message)
         return message
 
-    async def publish(self, channel: str, data: Mapping[str, Any]) -> str:
-        """Publish a platform event, and return its event id.
+    async def publish(self, channel: str, data: Mapping[str, Any] | str) -> str:
+        """Publish a platform event or a generic event, and return its event id.
 
-        :param channel: such as `/event/Order__e`.
-        :param data: the fields by name.
+        :param channel: such as `/event/Order__e` or `/u/Notices`; generic events have no id.
+        :param data: the fields by name; of a generic event the text.
         :raises ServerError: the service refuses the event.
         :raises TransportTimeoutError: the service cannot be reached.
         :raises ConfigurationError: the channel takes no events.
@@ -221,18 +224,30 @@ class Client:
         from airflow_provider_sfevents.exceptions import ServerError
 
         self._check_open()
-        if not channel.startswith("/event/"):
+        is_generic = channel.startswith("/u/")
+        if not channel.startswith(("/event/", "/u/")) or isinstance(data, str) != is_generic:
             raise ConfigurationError(
-                f"{channel} takes no events of this client. Publish to a platform event, such as "
-                "/event/Order__e."
+                f"{channel} takes no {'text' if isinstance(data, str) else 'fields'}. Publish the "
+                "fields of a platform event, such as /event/Order__e, or the text of a generic "
+                "event, such as /u/Notices."
             )
         try:
+            if isinstance(data, str):
+                return await self._push(channel, data)
             [result] = await self._pubsub().client.publish(channel, [data])
         except SfEventsError as error:
             raise client_error(error) from error
         if result.error:
             raise ServerError(result.error)
         return result.event_id
+
+    async def _push(self, channel: str, text: str) -> str:
+        from airflow_provider_sfevents.pubsub.rest.generic_events import push_text
+        from airflow_provider_sfevents.pubsub.rest.rest_calls import RestCalls
+
+        async with RestCalls(self.settings) as rest:
+            await push_text(rest, channel, text)
+        return ""
 
     def _check_open(self) -> None:
         if self.closed:
@@ -252,6 +267,7 @@ class Client:
                 self._buffer,
                 connection_timeout=self.connection_timeout,
                 raw=self._raw,
+                dumps=self._json_dumps,
                 loads=self._json_loads,
             )
         return self._transports[TransportName.STREAMING]

@@ -37,8 +37,8 @@ _START = Arg(
 _TRANSPORT = Arg(
     ("--transport",),
     choices=["pubsub", "streaming"],
-    help="Salesforce's API that the task reads by, to go over to the other one; a replay id of one "
-    "means nothing to the other. Default: the position's, or the connection's",
+    help="Salesforce's API, for topics that both have; a replay id of one means nothing to the "
+    "other. Default: the position's if there is one, or the connection's",
 )
 _BATCH_ID = Arg(
     ("batch_id",), help="As `airflow sfevents batches list` shows it: <epoch>-<batch number>"
@@ -96,6 +96,13 @@ _DOWNSTREAM = Arg(
 )
 _DRY_RUN = Arg(("--dry-run",), action="store_true", help="Only show what would be cleared")
 
+_FROM = Arg(
+    ("--from",),
+    dest="start",
+    default="latest",
+    help="Where to start: latest (default), earliest, or after a replay id in hex",
+)
+_MOST = Arg(("--max-events",), type=int, help="End after so many events; default: never")
 _TO_CHECK = Arg(
     ("--topic",),
     action="append",
@@ -145,6 +152,14 @@ def get_commands() -> list[GroupCommand]:
                     help="Show how many deliveries and publishes the org has left",
                     func=_does("limits.show"),
                     args=(_OF_ORG, _EVERY_LIMIT, ARG_OUTPUT, ARG_VERBOSE),
+                ),
+                ActionCommand(
+                    name="tail",
+                    help="Print the events of a topic as JSON lines, as they come",
+                    description="Print events as JSON lines, as they come. Each counts against "
+                    "the org's daily allowance; no position is read or moved.",
+                    func=_does("topics.tail"),
+                    args=(_TOPIC, _FROM, _MOST, _TRANSPORT, _OF_ORG, ARG_VERBOSE),
                 ),
                 ActionCommand(
                     name="doctor",

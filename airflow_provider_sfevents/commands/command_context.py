@@ -136,7 +136,7 @@ def log_in(conn_id: str) -> Session:
     """
 
     async def session() -> Session:
-        async with SfEventsHook(conn_id).client() as client:
+        async with SfEventsHook(conn_id).pubsub_client() as client:
             return await client.session()
 
     return asyncio.run(session())

@@ -1,8 +1,9 @@
-"""`airflow sfevents topics`: list, describe."""
+"""`airflow sfevents topics`: list, describe; and `airflow sfevents tail`."""
 
 from __future__ import annotations
 
 import asyncio
+import base64
 import dataclasses
 import json
 import sys
@@ -12,8 +13,11 @@ from airflow.utils.cli import suppress_logs_and_warning
 from airflow.utils.providers_configuration_loader import providers_configuration_loaded
 
 from airflow_provider_sfevents.commands.output import command, is_for_programs, say, show_rows
+from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
 from airflow_provider_sfevents.pubsub.rest.event_channels import list_topics
+from airflow_provider_sfevents.pubsub.topic_names import check_topic, check_transport
+from airflow_provider_sfevents.replay_point import ReplayPoint
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -52,6 +56,38 @@ def describe(args: Namespace) -> None:
     if rows:
         show_rows(rows, args.output)
     say("\n".join(notes(found)))
+
+
+@suppress_logs_and_warning
+@providers_configuration_loaded
+@command
+def tail(args: Namespace) -> None:
+    """Print events as JSON lines as they come; no position is read or moved."""
+    try:
+        asyncio.run(_tail(args))
+    except KeyboardInterrupt:
+        return
+
+
+async def _tail(args: Namespace) -> None:
+    if args.max_events is not None and args.max_events < 1:
+        raise ConfigurationError(f"--max-events is {args.max_events}. Give 1 or more.")
+    chosen = {"transport": args.transport} if args.transport else {}
+    check_transport(check_topic(args.topic), args.transport)
+    start = ReplayPoint.given(args.start).to_text()
+    async with SfEventsHook(args.conn_id).client(replay=start, **chosen) as client:
+        await client.subscribe(args.topic)
+        print(f"Listening to {args.topic}; end with Ctrl+C.", file=sys.stderr)  # noqa: T201
+        count = 0
+        while args.max_events is None or count < args.max_events:
+            message = await client.receive()
+            print(json.dumps(message, default=_printable), flush=True)  # noqa: T201
+            count += 1
+
+
+def _printable(value: object) -> str:
+    """Return a value that JSON does not have as text; bytes in base64."""
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
 
 
 def offered_row(one: OfferedTopic) -> dict[str, Any]:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from upath import UPath
 
     from airflow_provider_sfevents.batches.event_source import TopicClient
+    from airflow_provider_sfevents.client import Client
     from airflow_provider_sfevents.pubsub.auth.settings import Settings
     from airflow_provider_sfevents.pubsub.client import TopicInfo
     from airflow_provider_sfevents.pubsub.managed.managed_subscription import ManagedSubscription
@@ -64,9 +65,9 @@ class SfEventsHook(BaseHook):
     """Salesforce's Pub/Sub API by an Airflow connection.
 
     Every call opens a channel and closes it again; logins and schemas are kept for the life of the
-    process. The methods block and are for tasks; in a triggerer use `client`, which is
-    asynchronous. They work in a thread of their own, so that Airflow's `execution_timeout` ends
-    them at any point.
+    process. The methods block and are for tasks; in a triggerer use `pubsub_client` or
+    `topic_client`, which are asynchronous. They work in a thread of their own, so that Airflow's
+    `execution_timeout` ends them at any point.
 
     :param conn_id: an Airflow connection of type `sfevents`, or of Airflow's own type `salesforce`.
     """
@@ -112,7 +113,18 @@ class SfEventsHook(BaseHook):
         extra = Secret(connection.extra or "")
         return connection.conn_type, extra, ConnectionFields(connection)
 
-    def client(self, min_allowance: int | None = None) -> PubSubClient:
+    def client(self, **options: Any) -> Client:
+        """Return the asyncio client for programs, for `async with`; it is open inside.
+
+        :param options: further arguments of `airflow_provider_sfevents.client.Client`, such as
+            `replay`, `transport` and `raw`.
+        """
+        from airflow_provider_sfevents.client import Client
+
+        settings = self.settings()
+        return Client(settings, **{"transport": settings.transport or "pubsub", **options})
+
+    def pubsub_client(self, min_allowance: int | None = None) -> PubSubClient:
         """Return a client for `async with`; nothing is opened before.
 
         :param min_allowance: fetches request nothing while the org has fewer deliveries left than
@@ -138,10 +150,10 @@ class SfEventsHook(BaseHook):
         """Return the client of the API that a topic is read by, for `async with`.
 
         :param transport: as `chosen` of `transport_of`.
-        :param min_allowance: as of `client`.
+        :param min_allowance: as of `pubsub_client`.
         """
         if self.transport_of(topic, transport) == TransportName.PUBSUB:
-            return self.client(min_allowance)
+            return self.pubsub_client(min_allowance)
         least = min_allowance
         if least is None:
             return StreamingTopicClient(self.settings())
@@ -172,7 +184,7 @@ class SfEventsHook(BaseHook):
         :raises ConfigurationError: there is no such object, the user may not read it, or it has no
             change events.
         """
-        async with self.client() as client, self.rest() as rest:
+        async with self.pubsub_client() as client, self.rest() as rest:
             topic = await client.get_topic(change_topic(request.entity))
             schema = await client.get_schema(topic.schema_id)
             return await read_records(rest, schema, request, root)
@@ -226,7 +238,7 @@ class SfEventsHook(BaseHook):
         """
 
         async def ask() -> DescribedTopic:
-            async with self.client() as client, self.rest() as rest:
+            async with self.pubsub_client() as client, self.rest() as rest:
                 return await describe_topic(client, rest, topic)
 
         return run_async_in_thread(ask)
@@ -262,7 +274,7 @@ class SfEventsHook(BaseHook):
         :param start: `earliest`, `latest` or a replay id in hex.
         """
         async with (
-            self.client() as client,
+            self.pubsub_client() as client,
             aclosing(client.subscribe(topic, ReplayPoint.from_text(start))) as deliveries,
         ):
             async for delivery in deliveries:
@@ -287,7 +299,7 @@ class SfEventsHook(BaseHook):
         :raises ConfigurationError: there is none, it is of another topic, stopped, or may lose
             events silently.
         """
-        async with self.client() as client, client.managed(subscription, topic) as managed:
+        async with self.pubsub_client() as client, client.managed(subscription, topic) as managed:
             await managed.config(allow_latest_recovery=allow_latest_recovery)
             yield managed
 
@@ -318,7 +330,7 @@ class SfEventsHook(BaseHook):
             iterable each record is checked when it is read.
         """
         async with (
-            self.client() as client,
+            self.pubsub_client() as client,
             aclosing(client.publishing.stream(topic, records, ids)) as results,
         ):
             async for result in results:
@@ -326,7 +338,7 @@ class SfEventsHook(BaseHook):
 
     def _call(self, call: Callable[[PubSubClient], Awaitable[T]]) -> T:
         async def run() -> T:
-            async with self.client() as client:
+            async with self.pubsub_client() as client:
                 return await call(client)
 
         return run_async_in_thread(run)

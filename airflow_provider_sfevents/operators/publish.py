@@ -123,7 +123,7 @@ class SfEventsPublishOperator(StoppableTask, BaseOperator):
 
     async def _publish(self, to_publish: RecordsToPublish) -> dict[str, Any]:
         tally = Tally()
-        async with SfEventsHook(self.conn_id).client() as client:
+        async with SfEventsHook(self.conn_id).pubsub_client() as client:
             ledger = await publish_records(client, to_publish, tally)
         self._refuse_end(tally)
         await asyncio.to_thread(ledger.sweep, datetime.now(UTC))

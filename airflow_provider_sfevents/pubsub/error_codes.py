@@ -72,7 +72,8 @@ _TOPIC = ErrorMeaning(
     ErrorKind.TOPIC,
     "Check the topic's spelling (it is case-sensitive, as in /event/Order__e or "
     "/data/AccountChangeEvent), that it exists in this org, and that the connection's user may "
-    "read it.",
+    "read it. A standard-volume platform event exists over the Streaming API only: give the task "
+    "transport='streaming'.",
 )
 _REPLAY_ID = ErrorMeaning(
     ErrorKind.REPLAY_ID,

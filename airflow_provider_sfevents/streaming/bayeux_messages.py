@@ -95,12 +95,16 @@ def disconnect(client_id: str) -> Message:
     return {"channel": DISCONNECT, "clientId": client_id}
 
 
-def split(messages: Iterable[Message], most_bytes: int = MOST_BYTES) -> list[bytes]:
+def split(
+    messages: Iterable[Message],
+    most_bytes: int = MOST_BYTES,
+    dumps: Callable[[Any], str] = json.dumps,
+) -> list[bytes]:
     """Bodies of requests with these messages in order, each within the service's limit."""
     bodies: list[list[bytes]] = []
     used = 0
     for message in messages:
-        body = json.dumps(message).encode()
+        body = dumps(message).encode()
         if not bodies or used + len(body) + 1 > most_bytes:
             bodies.append([])
             used = 2

@@ -10,6 +10,7 @@ import json
 import logging
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import httpx
@@ -70,6 +71,7 @@ class StreamingSession:
     :param tries: of reaching the service in a row before an error that could pass is raised.
     :param pause: waits so many seconds.
     :param http: makes the client for a host and a time limit.
+    :param dumps: writes the JSON of a message.
     :param loads: reads the JSON of an event's message.
     :ivar trouble: the last failure, until the service answers again.
     """
@@ -84,6 +86,7 @@ class StreamingSession:
         clock: Clock | None = None,
         pause: Callable[[float], Awaitable[Any]] = asyncio.sleep,
         http: Callable[[Settings, str, float], httpx.AsyncClient] = open_http,
+        dumps: Callable[[Any], str] = json.dumps,
         loads: Callable[[str], Any] = json.loads,
     ) -> None:
         self._settings = settings
@@ -93,6 +96,7 @@ class StreamingSession:
         self._clock = clock or Clock()
         self._pause = pause
         self._open_http = http
+        self._split = partial(split, dumps=dumps)
         self._loads = loads
         self._bayeux = BayeuxSession()
         self._login: Session | None = None
@@ -211,7 +215,7 @@ class StreamingSession:
 
     async def _disconnect(self, poll: asyncio.Task[tuple[str, httpx.Response]] | None) -> None:
         async with asyncio.timeout(DISCONNECT_SECONDS):
-            [body] = split([self._bayeux.to_disconnect()])
+            [body] = self._split([self._bayeux.to_disconnect()])
             await self._post(body)
             if poll is not None:
                 self._kept += self._taken(*await poll)
@@ -293,7 +297,7 @@ class StreamingSession:
     async def _request(self, due: Sequence[Message]) -> None:
         """Send messages other than a connect, and take the answers."""
         client_id = self._bayeux.client_id
-        for body in split(due):
+        for body in self._split(due):
             before = self._bayeux.subscribed
             answer = await self._post(body)
             self._kept += self._taken(client_id, answer)
@@ -306,7 +310,7 @@ class StreamingSession:
         if self._bayeux.interval:
             await self._pause(self._bayeux.interval)
         client_id = self._bayeux.client_id
-        [body] = split([self._bayeux.to_connect()])
+        [body] = self._split([self._bayeux.to_connect()])
         return client_id, await self._post(body, self._bayeux.poll_seconds)
 
     def _taken(self, client_id: str, answer: httpx.Response) -> list[StreamedEvent]:

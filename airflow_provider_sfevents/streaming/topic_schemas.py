@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.exceptions import TopicError
+from airflow_provider_sfevents.pubsub.rest.generic_events import channel_id, records_named
 from airflow_provider_sfevents.staging.manifest import CHANGE_TYPE
 
 if TYPE_CHECKING:
@@ -63,11 +64,11 @@ async def read_schema(rest: RestCalls, topic: str) -> TopicSchema:
     """
     name = topic.partition("?")[0]
     if name.startswith(GENERIC):
-        await _require_channel(rest, name)
+        await channel_id(rest, name, f"Looking up the generic channel {name}")
         return generic_schema(name)
     doing = f"Looking up the PushTopic {name}"
     own = name.removeprefix(PUSH_TOPICS)
-    rows = await _rows(rest, "SELECT Query, IsActive FROM PushTopic", own, doing)
+    rows = await records_named(rest, "SELECT Query, IsActive FROM PushTopic", own, doing)
     if not rows or not rows[0]["IsActive"]:
         state = "is not active" if rows else "does not exist, or the user may not read it"
         raise TopicError(
@@ -103,21 +104,6 @@ def push_schema(name: str, query: str, kinds: Mapping[str, str]) -> TopicSchema:
 def generic_schema(name: str) -> TopicSchema:
     """Make the schema of a generic channel."""
     return _schema(name, [{"name": "payload", "type": ["null", "string"]}])
-
-
-async def _require_channel(rest: RestCalls, name: str) -> None:
-    doing = f"Looking up the generic channel {name}"
-    if not await _rows(rest, "SELECT Id FROM StreamingChannel", name, doing):
-        raise TopicError(
-            f"The generic channel {name} does not exist, or the user may not read it. Check its "
-            "name, or create it as a Streaming Channel."
-        )
-
-
-async def _rows(rest: RestCalls, select: str, name: str, doing: str) -> list[dict[str, Any]]:
-    """Query the records of a name; `check_topic` lets no quotation mark into it."""
-    found, _ = await rest.get("/query", doing, {"q": f"{select} WHERE Name = '{name}'"})
-    return list(found.get("records", []))
 
 
 def _schema(topic: str, fields: list[dict[str, Any]]) -> TopicSchema:

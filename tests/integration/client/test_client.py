@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -13,9 +14,12 @@ from airflow_provider_sfevents.client import (
     ReplayError,
     ReplayMarker,
     ReplayOption,
+    ServerError,
     TransportTimeoutError,
 )
 from airflow_provider_sfevents.emulator import Emulator, Knobs
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from tests.integration.emulator.resting import Rest
 from tests.integration.pubsub.emulated import TOPIC, come_true, publish, settings_of
 
 pytestmark = pytest.mark.anyio
@@ -140,6 +144,29 @@ async def test_messages_and_markers_over_the_streaming_api() -> None:
             await client.subscribe(TOPIC)
             assert (await client.receive())["data"]["payload"]["Number__c"] == 3
         assert replay[TOPIC].replay_id == messages[3]["data"]["event"]["replayId"]
+        bus.check()
+
+
+async def test_generic_events_are_published_and_received() -> None:
+    """Text is pushed to a generic channel, and comes with the program's own JSON functions."""
+    written: list[Any] = []
+
+    def dumps(value: Any) -> str:
+        written.append(value)
+        return json.dumps(value)
+
+    with Emulator(knobs=Knobs(cometd_time_scale=0.01)) as bus:
+        assert Rest(bus).ask("POST", "/sobjects/StreamingChannel", {"Name": "/u/Notices"}).body
+        start: dict[str, Any] = {"replay": ReplayOption.ALL_EVENTS, "json_dumps": dumps}
+        async with asyncio.timeout(60), Client(settings_of(bus), **start) as client:
+            await client.subscribe("/u/Notices")
+            assert await client.publish("/u/Notices", "Hi") == ""
+            assert (await client.receive())["data"]["payload"] == "Hi"
+            with pytest.raises(ServerError, match="/u/Nothing does not exist"):
+                await client.publish("/u/Nothing", "Hi")
+            with pytest.raises(ConfigurationError, match="takes no text"):
+                await client.publish(TOPIC, "Hi")
+        assert written[0]["channel"] == "/meta/handshake"
         bus.check()
 
 

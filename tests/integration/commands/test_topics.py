@@ -87,10 +87,27 @@ def test_limits_are_shown(ask: Hands) -> None:
     assert "HourlyPublishedPlatformEvents" in [one["limit"] for one in others]
 
 
+@pytest.mark.parametrize("transport", ["pubsub", "streaming"])
+def test_events_are_printed_as_they_come(ask: Hands, org: Emulator, transport: str) -> None:
+    """Each event is one line of JSON, by either API."""
+    org.publish("/event/Order__e", [{"Amount__c": 1.0}, {"Amount__c": 2.0}])
+    words = ("--from", "earliest", "--max-events", "2", "--transport", transport)
+    answer = ask.airflow("sfevents", "tail", "/event/Order__e", *words)
+    assert answer.refused == ""
+    lines = [json.loads(line) for line in answer.said.splitlines() if line.startswith("{")]
+    assert [one["data"]["payload"]["Amount__c"] for one in lines] == [1.0, 2.0]
+    assert {one["channel"] for one in lines} == {"/event/Order__e"}
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("topics", "describe", "Order__e"), "'Order__e' is no topic of the Pub/Sub API"),
+        (("topics", "describe", "Order__e"), "'Order__e' is no topic of Salesforce"),
+        (("topics", "describe", "/u/Notices"), "exists only over the Streaming API"),
+        (("tail", "Order__e"), "'Order__e' is no topic of Salesforce"),
+        (("tail", "/event/Order__e", "--from", "soon"), "'soon' is no replay id"),
+        (("tail", "/event/Order__e", "--max-events", "0"), "--max-events is 0"),
+        (("tail", "/u/Notices", "--transport", "pubsub"), "transport='pubsub' does not have"),
         (("topics", "describe", "/event/Oder__e"), "/event/Oder__e"),
         (("topics", "list", "--conn-id", "nowhere"), "'nowhere' is not defined"),
         (("limits", "--conn-id", "nowhere"), "'nowhere' is not defined"),

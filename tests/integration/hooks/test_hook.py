@@ -53,6 +53,15 @@ def test_each_login_leads_to_the_org(any_login: SfEventsHook) -> None:
     assert (topic.name, topic.can_subscribe) == (ORDERS, True)
 
 
+@pytest.mark.anyio
+async def test_the_client_of_the_connection(hook: SfEventsHook, bus: Emulator) -> None:
+    """The hook's asyncio client logs in by the connection, and reads what is published."""
+    bus.publish(SHIPMENTS, [{"Order_Number__c": "C-1"}])
+    async with hook.client(replay="earliest") as client:
+        await client.subscribe(SHIPMENTS)
+        assert (await client.receive())["channel"] == SHIPMENTS
+
+
 def test_topic_and_schema(hook: SfEventsHook, bus: Emulator) -> None:
     """The hook returns a topic, and its schema as JSON."""
     topic = hook.get_topic(ORDERS)
