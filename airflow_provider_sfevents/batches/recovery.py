@@ -153,6 +153,27 @@ def described(topic: str, plan: FetchPlan, bounds: Bounds) -> str:
     )
 
 
+OFTEN = 4
+"""Lease of a batch from which its task warns: three tries have ended without a commit."""
+
+
+def tried_often(manifest: Manifest, lease: int, *, landed: bool) -> str:
+    """Build the warning of a batch that no try has committed; empty if there were few.
+
+    :param lease: number of this try's lease: each try takes one, and so does a wait.
+    """
+    if lease < OFTEN:
+        return ""
+    what = "its commit" if landed else "its landing"
+    return (
+        f"Batch {manifest.batch_id} was staged at {manifest.created_at} and is not committed after "
+        f"{lease - 1} tries: {what} fails each time. The cause is in the logs of the tasks that "
+        f"failed. Check the set-up: `airflow sfevents doctor --topic {manifest.topic}`; see the "
+        f"batch: `airflow sfevents batches list {manifest.consumer} {manifest.topic}`. The events "
+        "stay staged; Salesforce keeps the ones after them for a limited time only."
+    )
+
+
 def is_landed(manifest: Manifest, receipt: Receipt | None) -> bool:
     """Return whether there is a receipt that adds up."""
     return receipt is not None and not mismatch(manifest, receipt)

@@ -241,6 +241,8 @@ async def _stage_leased(
         "landed" if landed else "staged",
         counted(plan.manifest.events, "event"),
     )
+    if again := recovery.tried_often(plan.manifest, leased.lease.number, landed=landed):
+        log.warning("%s", again)
     return _staged(leased, plan.manifest, reused=True, landed=landed)
 
 

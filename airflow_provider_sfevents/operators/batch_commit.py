@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import logging
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_provider_sfevents.batches.commit import commit_batch
 from airflow_provider_sfevents.batches.outcome import result
+from airflow_provider_sfevents.batches.position.position_metrics import of_commit, summary
 from airflow_provider_sfevents.counting import counted
-from airflow_provider_sfevents.exceptions import ConfigurationError, StagingError
+from airflow_provider_sfevents.exceptions import ConfigurationError, SfEventsError, StagingError
 from airflow_provider_sfevents.hooks.run_context import describe_run, tell_assets
+from airflow_provider_sfevents.hooks.task_metrics import emit
 from airflow_provider_sfevents.positions import stores
 
 if TYPE_CHECKING:
@@ -63,6 +66,25 @@ def commit(
     )
     tell_assets(context, outlets, done)
     return done
+
+
+def report(staged: Staged, done: Mapping[str, Any], since: datetime) -> None:
+    """Log and measure what a run has cost, and where its position stands.
+
+    :param done: the task's result.
+    :param since: begin of the task; an earlier try's commit is not measured again.
+    """
+    try:
+        position = stores.read(staged.store)
+    except SfEventsError as error:
+        log.warning("The position could not be read after its commit: %s", error)
+        return
+    if position is None or not position.recent or staged.rerun:
+        return
+    made, extra_deliveries = position.recent[-1], done["extra_deliveries"]
+    if made.batch_id == staged.manifest.batch_id and datetime.fromisoformat(made.at) >= since:
+        emit(of_commit(position, made, extra_deliveries))
+        log.info("%s.", summary(position, made, extra_deliveries, datetime.now(UTC)))
 
 
 def tell_error(staged: Staged) -> None:

@@ -7,6 +7,7 @@ sees it, and the position moves only if the batch's receipt proves that it lande
 from __future__ import annotations
 
 from contextlib import nullcontext
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
@@ -33,6 +34,7 @@ from airflow_provider_sfevents.hooks.stoppable import StoppableTask
 from airflow_provider_sfevents.operators import spark_submission
 from airflow_provider_sfevents.operators.batch_commit import (
     commit,
+    report,
     require_committed,
     require_result,
     tell_error,
@@ -52,7 +54,6 @@ from airflow_provider_sfevents.staging.sweeping import NO_TIME, check_keep_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from contextlib import AbstractContextManager
     from datetime import timedelta
 
     from airflow.sdk import Context
@@ -199,6 +200,7 @@ class SfEventsToSparkOperator(spark_submission.SubmitsToSpark, FetchesBatch, Spa
             )
             self.stages.reached("committed")
         self.log.info("Batch %s: %s.", staged.manifest.batch_id, self.stages)
+        report(staged, done, self.stages.begun_at)
         tell_error(staged)
         return done
 
@@ -228,7 +230,8 @@ class SfEventsToSparkOperator(spark_submission.SubmitsToSpark, FetchesBatch, Spa
     def _run_job(
         self, manifest: Manifest, work: SparkWork, spark: SparkJobs, context: Context
     ) -> None:
-        with self._alone(context):
+        state, run = self.current_state, describe_run(context)
+        with writing_state(self.staging, state, run) if state else nullcontext():
             steps.reached(steps.SPARK_NEXT, manifest.batch_id)
             spark.run(work)
             steps.reached(steps.SPARK_ENDED, manifest.batch_id)
@@ -255,12 +258,6 @@ class SfEventsToSparkOperator(spark_submission.SubmitsToSpark, FetchesBatch, Spa
         if not self.current_state:
             return arguments_of(options)
         return arguments_of(options, apply_options(self, manifest_url, flush=flush))
-
-    def _alone(self, context: Context) -> AbstractContextManager[None]:
-        """Keep other tasks from writing the current-state tables, if there are any."""
-        if not self.current_state:
-            return nullcontext()
-        return writing_state(self.staging, self.current_state, describe_run(context))
 
 
 class SfEventsFetchOperator(FetchesBatch):
@@ -358,7 +355,7 @@ class SfEventsCommitOperator(StoppableTask, BaseOperator):
         return self.run_stoppable(context, lambda stopping: self._run(context, stopping))
 
     def _run(self, context: Context, stopping: Stopping) -> dict[str, Any]:
-        fetched = require_result(self.batch)
+        fetched, begun_at = require_result(self.batch), datetime.now(UTC)
         if not fetched["events"]:
             return fetched
         store = open_store(
@@ -396,5 +393,6 @@ class SfEventsCommitOperator(StoppableTask, BaseOperator):
             )
         finally:
             staged.release()
+        report(staged, done, begun_at)
         tell_error(staged)
         return done

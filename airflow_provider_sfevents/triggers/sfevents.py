@@ -21,6 +21,7 @@ from typing_extensions import override
 
 from airflow_provider_sfevents.batches.next_batch import NextBatch
 from airflow_provider_sfevents.batches.outcome import BatchRequest
+from airflow_provider_sfevents.batches.position.position_metrics import Metric
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import (
     ConfigurationError,
@@ -32,6 +33,7 @@ from airflow_provider_sfevents.exceptions import (
 from airflow_provider_sfevents.hooks.airflow_errors import NEVER_RETRIED
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
 from airflow_provider_sfevents.hooks.staging_access import staging_root
+from airflow_provider_sfevents.hooks.task_metrics import emit_in_triggerer
 from airflow_provider_sfevents.positions.store_choice import open_store
 from airflow_provider_sfevents.staging.area import StagingArea
 from airflow_provider_sfevents.staging.manifest import Run
@@ -289,7 +291,15 @@ class SfEventsWatchTrigger(BaseEventTrigger):
                 self.position_store, org_id=org_id, consumer=self.consumer, topic=self.topic
             ),
             runs=runs_at_work,
+            listening=_tell_listening,
         )
+
+
+def _tell_listening(request: BatchRequest) -> None:
+    """Measure the time at which a watcher listened."""
+    labels = {"consumer": request.consumer, "topic": request.topic}
+    seen = Metric(name="watcher_seen_time", value=datetime.now(UTC).timestamp(), labels=labels)
+    emit_in_triggerer([seen])
 
 
 def runs_at_work(dag_id: str) -> int:

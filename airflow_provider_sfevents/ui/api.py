@@ -16,15 +16,22 @@ from typing import Any
 from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.core_api.security import GetUserDep, get_user
 from fastapi import APIRouter, Depends, FastAPI, HTTPException
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, PlainTextResponse
 from fastapi.staticfiles import StaticFiles
 
+from airflow_provider_sfevents.batches.position.position_metrics import (
+    Metric,
+    exposition,
+    of_position,
+)
 from airflow_provider_sfevents.commands.position_rows import found
 from airflow_provider_sfevents.exceptions import TransportError
 from airflow_provider_sfevents.ui.position_views import Kept, details, overview_row, read
-from airflow_provider_sfevents.ui.task_states import known_dags, task_states
+from airflow_provider_sfevents.ui.task_states import known_dags, task_states, waits
 
 STATIC = Path(__file__).with_name("static")
+
+_PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
 router = APIRouter(prefix="/api", dependencies=[Depends(get_user)])
 
@@ -39,6 +46,24 @@ def list_positions(user: GetUserDep) -> JSONResponse:
     problems = [{"kept_in": one.where, "problem": one.problem} for one in kept if one.problem]
     # A response of its own: FastAPI takes a tenth of a second to look for types in 500 rows.
     return JSONResponse({"at": now.isoformat(), "positions": rows, "problems": problems})
+
+
+@router.get("/metrics", response_class=PlainTextResponse)
+def show_metrics(user: GetUserDep) -> PlainTextResponse:
+    """Show the metrics of the positions that the user may see, in Prometheus' text format."""
+    now = datetime.now(UTC)
+    positions = [one.position for one in _visible(user) if one.position is not None]
+    states = task_states(positions, now)
+    metrics = [
+        metric
+        for position, state in zip(positions, states, strict=True)
+        for metric in of_position(position, state.failed)
+    ]
+    metrics += [
+        Metric(name="waits", value=count, labels={"state": state})
+        for state, count in waits(now).items()
+    ]
+    return PlainTextResponse(exposition(metrics), media_type=_PROMETHEUS)
 
 
 @router.get("/position")

@@ -6,11 +6,12 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sfevents.batches.position.replay_id_age import RETENTION, known_since
+from airflow_provider_sfevents.batches.position.replay_id_age import known_since
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.positions.activity import events_in
 from airflow_provider_sfevents.positions.record import Position
 from airflow_provider_sfevents.positions.record_text import Whose
+from airflow_provider_sfevents.pubsub.topic_names import retention
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.positions.activity import Commit
@@ -69,7 +70,7 @@ def level(age_seconds: float | None, retention_seconds: float) -> str:
 def overview_row(kept: Kept, now: datetime, tasks: TaskState) -> dict[str, Any]:
     """Build the row of a position."""
     position = _position(kept)
-    since, retention = known_since(position, None), RETENTION.total_seconds()
+    since, kept_for = known_since(position, None), retention(position.topic).total_seconds()
     age = None if since is None else max(0.0, (now - since).total_seconds())
     last_event = position.last_event_at
     lag = (now - datetime.fromisoformat(last_event)).total_seconds() if last_event else None
@@ -79,8 +80,8 @@ def overview_row(kept: Kept, now: datetime, tasks: TaskState) -> dict[str, Any]:
         "org_id": position.org_id,
         "dag": kept.dag,
         "age_seconds": age,
-        "retention_seconds": retention,
-        "level": level(age, retention),
+        "retention_seconds": kept_for,
+        "level": level(age, kept_for),
         "lag_seconds": None if lag is None else max(0.0, lag),
         "last_event_at": last_event or None,
         "events_total": position.events_total,

@@ -1,12 +1,17 @@
-"""DAGs of positions and states of their tasks, in Airflow's database: one query for all of them."""
+"""DAGs of positions, states of their tasks and of waits, in Airflow's database.
+
+One query serves all positions.
+"""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from airflow.jobs.job import Job
 from airflow.models.dag import DagModel
 from airflow.models.taskinstance import TaskInstance
+from airflow.models.trigger import Trigger
 from airflow.utils.session import create_session
 from airflow.utils.state import TaskInstanceState
 from sqlalchemy import and_, or_, select
@@ -21,6 +26,9 @@ if TYPE_CHECKING:
 
 LONGEST = timedelta(days=7)
 """Failures before this time are not counted, so that the query stays small."""
+
+SILENT = timedelta(minutes=1)
+"""Age of a triggerer's last heartbeat from which it counts as gone; Airflow's page has the same."""
 
 Instance = tuple[str, str, int, str, str, datetime | None]
 """DAG, task, map index, run, state and end of a task instance."""
@@ -57,6 +65,19 @@ def task_states(positions: Sequence[Position], now: datetime) -> list[TaskState]
     for row in rows:
         by_task.setdefault(row[:3], []).append(row)
     return [_state(position, by_task) for position in positions]
+
+
+def waits(now: datetime) -> dict[str, int]:
+    """Count this package's triggers on a triggerer that is alive, and the others (`silent`)."""
+    statement = (
+        select(Trigger.id, Job.latest_heartbeat)
+        .outerjoin(Job, Trigger.triggerer_id == Job.id)
+        .where(Trigger.classpath.startswith("airflow_provider_sfevents."))
+    )
+    with told("Triggers", "read"), create_session() as session:
+        beats = [beat for _, beat in session.execute(statement)]
+    alive = sum(beat is not None and now - beat < SILENT for beat in beats)
+    return {"alive": alive, "silent": len(beats) - alive}
 
 
 def _state(position: Position, by_task: dict[tuple[str, str, int], list[Instance]]) -> TaskState:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from airflow_provider_sfevents.batches.event_source import TopicClient
+    from airflow_provider_sfevents.batches.outcome import BatchRequest
     from airflow_provider_sfevents.positions.stores import PositionStore
     from airflow_provider_sfevents.pubsub.auth.settings import Settings
     from airflow_provider_sfevents.staging.area import StagingArea
@@ -36,6 +37,10 @@ def triggerer_client(
     return shared_client(settings)
 
 
+def _nothing(_: BatchRequest) -> None:
+    """Do nothing with the news that a watcher listens."""
+
+
 def _now() -> datetime:
     return datetime.now(UTC)
 
@@ -50,6 +55,7 @@ class WatcherEnvironment:
     :param runs: returns how many runs of a DAG are queued or running; 0 if unknown. Blocks.
     :param sleep: pauses between two rounds of a watcher.
     :param look_seconds: while listening, seconds between two checks for manual changes.
+    :param listening: called when a watcher begins to listen, and every `look_seconds` then.
     :param spread: returns a random number from 0 to 1.
     """
 
@@ -61,6 +67,7 @@ class WatcherEnvironment:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     look_seconds: float = watch_rules.LOOK_SECONDS
     now: Callable[[], datetime] = _now
+    listening: Callable[[BatchRequest], None] = _nothing
     spread: Callable[[], float] = random.random
 
     async def any_run(self, dags: Iterable[str]) -> bool:

@@ -1,8 +1,8 @@
 """Age of a replay id: decides whether to wait for a keepalive, and whether to warn of its expiry.
 
-Pure functions, except for reading the keepalive point. The bus keeps an event for 72 hours (Pub/Sub
-API, event message durability), and a replay id is valid for as long. Its age counts from the
-creation of its event, or from the keepalive that brought it.
+Pure functions, except for reading the keepalive point. Salesforce keeps an event for a time
+(`retention`), and a replay id is valid for as long. Its age counts from the creation of its event,
+or from the keepalive that brought it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import TransportError
+from airflow_provider_sfevents.pubsub.topic_names import retention
 from airflow_provider_sfevents.replay_point import LATEST, ReplayPoint
 
 if TYPE_CHECKING:
@@ -25,15 +26,13 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-RETENTION = timedelta(hours=72)
-
 OLD = timedelta(hours=12)
 """Age from which `idle_seconds` may not end a batch before a keepalive could have come.
 
 An hourly DAG then has many tries left."""
 
-WORRYING = timedelta(hours=48)
-"""Age from which each run logs a warning; 24 hours are left to act."""
+WORRYING = 2 / 3
+"""Share of the retention from which each run logs a warning; of 72 hours, 24 are left to act."""
 
 
 def keepalive_point_of(folder: TopicFolder, position: Position) -> KeepalivePoint | None:
@@ -73,7 +72,8 @@ def known_since(position: Position, keepalive_point: KeepalivePoint | None) -> d
         return committed
     created = datetime.fromisoformat(position.last_event_at)
     # Publishers set the creation time: ignore one that is outside the retention at the commit.
-    return created if timedelta() <= committed - created < RETENTION else committed
+    plausible = timedelta() <= committed - created < retention(position.topic)
+    return created if plausible else committed
 
 
 def is_old(since: datetime | None, now: datetime) -> bool:
@@ -82,13 +82,14 @@ def is_old(since: datetime | None, now: datetime) -> bool:
 
 def warning(topic: str, since: datetime | None, now: datetime) -> str:
     """Build the warning of a replay id that expires soon; empty if there is no hurry."""
-    if since is None or now - since < WORRYING:
+    kept = retention(topic)
+    if since is None or now - since < kept * WORRYING:
         return ""
-    age, left = now - since, RETENTION - (now - since)
+    age, left = now - since, kept - (now - since)
     remains = f"expires in {_hours(left)} h" if left > timedelta() else "may have expired"
     return (
         f"The position of {topic} is {_hours(age)} h old and {remains}: the bus keeps events for "
-        f"{_hours(RETENTION)} h. Run this DAG more often, and find out why batches do not land. "
+        f"{_hours(kept)} h. Run this DAG more often, and find out why batches do not land. "
         "Expired events are lost; after an expiry, `replay_fallback` or `position set` says how to "
         "continue."
     )

@@ -97,6 +97,21 @@ def test_the_end_of_a_chain_says_whether_its_batch_was_reused(task: Task, bus: E
     assert commit(task, again)["reused"] is True
 
 
+def test_the_last_line_says_what_the_run_cost(
+    task: Task, bus: Emulator, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A commit tells deliveries and where the position stands; its repetition does not."""
+    publish(bus, 3)
+    fetched = fetch(task)
+    land(fetched)
+    said = "3 events landed for 3 deliveries; the last one was created "
+    for told in (True, False):
+        caplog.clear()
+        commit(task, fetched)
+        lines = [one.getMessage() for one in caplog.records if "landed for" in one.getMessage()]
+        assert [one.startswith(said) for one in lines] == [True] * told
+
+
 def test_commit_moves_once(task: Task, bus: Emulator) -> None:
     """A repeated commit returns the same result and moves nothing."""
     ids = publish(bus, 3)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from airflow_provider_sfevents.positions.record import advance
 from airflow_provider_sfevents.positions.record_text import variable_key
@@ -146,7 +147,7 @@ def test_every_route_of_the_api_needs_a_login(page: Page) -> None:
 
     app = make_app()
     routes = {route.path for route in app.routes if hasattr(route, "methods")}
-    assert routes == {"/api/positions", "/api/position"}
+    assert routes == {"/api/positions", "/api/position", "/api/metrics"}
     assert {route.path for route in app.routes} - routes == {"/static"}
     for path in routes:
         assert page.get(path, None).status_code == 401
@@ -176,6 +177,26 @@ def test_a_position_is_shown_to_users_who_may_read_its_dag(page: Page) -> None:
     assert shown["command"] == f"airflow sfevents position show {page.consumer} {TOPIC}"
     assert page.rows("") == []
     assert page.get("/api/position", "", **wanted).status_code == 404
+
+
+def test_metrics_for_prometheus(page: Page) -> None:
+    """Prometheus reads the metrics of the positions that the token's user may see."""
+    committed = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=1)
+    page.keep(dag=page.dag, committed=committed)
+    answer = page.get("/api/metrics", "viewer")
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    labels = {"consumer": page.consumer, "topic": TOPIC}
+    found = {
+        one.name: one.value
+        for family in text_string_to_metric_families(answer.text)
+        for one in family.samples
+        if one.labels == labels
+    }
+    assert found["sfevents_last_commit_time"] == committed.timestamp()
+    assert found["sfevents_expiry_time"] == committed.timestamp() + 72 * 3600
+    assert found["sfevents_failures_in_a_row"] == 0
+    assert 'sfevents_waits{state="silent"} ' in answer.text
+    assert page.consumer not in page.get("/api/metrics", "").text
 
 
 def test_a_position_without_a_dag_needs_the_right_to_read_variables(page: Page) -> None:

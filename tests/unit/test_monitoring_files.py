@@ -1,0 +1,49 @@
+"""The alert rules and the dashboard use metrics that exist."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml  # type: ignore[import-untyped]
+
+from airflow_provider_sfevents import ui
+from airflow_provider_sfevents.batches.position.position_metrics import METRICS, Metric, exposition
+
+FOLDER = Path(ui.__file__).with_name("monitoring")
+RULES, DASHBOARD = FOLDER / "prometheus_alerts.yml", FOLDER / "grafana_dashboard.json"
+KNOWN = {
+    line.split()[2]
+    for line in exposition(Metric(name=name, value=1, labels={}) for name in METRICS).splitlines()
+    if line.startswith("# TYPE")
+}
+
+
+def used(expressions: list[str]) -> set[str]:
+    return {name for one in expressions for name in re.findall(r"sfevents_\w+", one)}
+
+
+def test_alerts_use_metrics_that_exist() -> None:
+    """Each rule is about metrics of the page, and says what happens and what to do."""
+    [group] = yaml.safe_load(RULES.read_text())["groups"]
+    assert used([rule["expr"] for rule in group["rules"]]) <= KNOWN
+    for rule in group["rules"]:
+        assert rule["annotations"].keys() == {"summary", "description"}
+        assert rule["labels"]["severity"] in {"warning", "critical"}
+
+
+def test_panels_use_metrics_that_exist() -> None:
+    """Each panel of the dashboard is about metrics of the page."""
+    panels = json.loads(DASHBOARD.read_text())["panels"]
+    assert used([one["expr"] for panel in panels for one in panel["targets"]]) <= KNOWN
+    assert len({panel["id"] for panel in panels}) == len(panels)
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
+def test_prometheus_reads_the_alerts() -> None:
+    """Prometheus' own program finds no mistake in the rules."""
+    subprocess.run(["promtool", "check", "rules", str(RULES)], check=True, timeout=60)
