@@ -102,7 +102,9 @@ def reland(args: Namespace) -> None:
     listed = invocation(args, "batches", "list")
     task_clearing.refuse(batch, reached.position, listed)
     try:
-        clearing = task_clearing.find(batch, downstream=args.downstream)
+        assert batch.manifest is not None  # noqa: S101 - `refuse` has checked it
+        run = batch.manifest.run
+        clearing = task_clearing.find(run, batch.batch_id, downstream=args.downstream)
     except ConfigurationError as error:
         raise ConfigurationError(f"{error} {_by_hand(args, reached, batch)}") from error
     say(clearing.describe())

@@ -90,20 +90,19 @@ def refuse(batch: BatchOverview, position: Position | None, list_command: str) -
         )
 
 
-def find(batch: BatchOverview, *, downstream: bool) -> Clearing:
+def find(run: Run, batch_id: str, *, downstream: bool) -> Clearing:
     """Find the task instances to clear, in Airflow's database.
 
+    :param run: the task that staged the batch.
     :param downstream: include the tasks after the staging task.
     :raises ConfigurationError: the run or its DAG is gone, or the task is at work.
     """
-    assert batch.manifest is not None  # noqa: S101 - `refuse` has checked it
-    run = batch.manifest.run
     dag = SerializedDagModel.get_dag(run.dag) if run.dag else None
     instances = _instances(run)
     if dag is None or (run.task, run.map_index) not in instances or not dag.has_task(run.task):
         raise ConfigurationError(
             f"Task {run.task or '?'} of run {run.run or '?'} of DAG {run.dag or '?'}, which staged "
-            f"batch {batch.batch_id}, is not in Airflow's database any more, so it cannot be "
+            f"batch {batch_id}, is not in Airflow's database any more, so it cannot be "
             "cleared."
         )
     after = _after(dag, run.task, asked=downstream)

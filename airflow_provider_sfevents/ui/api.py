@@ -1,23 +1,34 @@
-"""API of the page: reads positions from Airflow's database, and nothing else.
+"""API of the page: reads positions from Airflow's database, and nothing else; and its two actions.
 
 1. Every route of `router` needs a login; only the static files of the page are public.
 2. A user sees a position if the user may read the DAG that last committed it. A position that no
    DAG has committed, or whose DAG is gone, and a record that is no position need the right to read
    Variables.
 3. A position that the user may not see is answered like one that does not exist.
+4. A GET changes nothing. A POST needs JSON from Airflow's own origin, the right to change the store
+   or to clear the task, and the position as the user saw it.
 """
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from airflow.api_fastapi.app import get_auth_manager
+from airflow.api_fastapi.auth.managers.models.resource_details import (
+    DagAccessEntity,
+    DagDetails,
+    VariableDetails,
+)
 from airflow.api_fastapi.core_api.security import GetUserDep, get_user
-from fastapi import APIRouter, Depends, FastAPI, HTTPException
+from airflow.configuration import conf
+from fastapi import APIRouter, Depends, FastAPI, HTTPException, Request
 from fastapi.responses import JSONResponse, PlainTextResponse
 from fastapi.staticfiles import StaticFiles
+from pydantic import BaseModel
 
 from airflow_provider_sfevents.batches.position.position_metrics import (
     Metric,
@@ -25,13 +36,40 @@ from airflow_provider_sfevents.batches.position.position_metrics import (
     of_position,
 )
 from airflow_provider_sfevents.commands.position_rows import found
-from airflow_provider_sfevents.exceptions import TransportError
+from airflow_provider_sfevents.exceptions import (
+    PositionConflictError,
+    SfEventsError,
+    TransportError,
+)
+from airflow_provider_sfevents.positions.record_text import variable_key
+from airflow_provider_sfevents.ui import actions
 from airflow_provider_sfevents.ui.position_views import Kept, details, overview_row, read
 from airflow_provider_sfevents.ui.task_states import known_dags, task_states, waits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from airflow_provider_sfevents.positions.record import Position
 
 STATIC = Path(__file__).with_name("static")
 
 _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
+
+_NOT_THERE = "There is no such position, or you may not read its DAG."
+
+
+def same_origin(request: Request) -> None:
+    """Refuse a write that another site's page has sent with the user's cookie.
+
+    A browser sends `Origin` with each write. `[api] base_url` is Airflow's own, also behind a
+    proxy; without it the request's host counts.
+    """
+    own = urlsplit(conf.get("api", "base_url", fallback="") or str(request.base_url))
+    given = urlsplit(request.headers.get("origin", ""))
+    host = request.headers.get("host", "")
+    if given.netloc not in {own.netloc, host} or not given.netloc:
+        raise HTTPException(403, "Changes are taken from Airflow's own pages only.")
+
 
 router = APIRouter(prefix="/api", dependencies=[Depends(get_user)])
 
@@ -76,8 +114,121 @@ def show_position(user: GetUserDep, org_id: str, consumer: str, topic: str) -> d
             continue
         if (position.org_id, position.consumer, position.topic) == (org_id, consumer, topic):
             [state] = task_states([position], now)
-            return {"at": now.isoformat(), **details(one, now, state)}
-    raise HTTPException(404, "There is no such position, or you may not read its DAG.")
+            return {
+                "at": now.isoformat(),
+                **details(one, now, state),
+                "moves": actions.moves(position) if _may_move(user, one) else [],
+                "landings": _landings(user, position),
+            }
+    raise HTTPException(404, _NOT_THERE)
+
+
+class Which(BaseModel):
+    """A position as the user saw it."""
+
+    org_id: str
+    consumer: str
+    topic: str
+    expected_epoch: str
+    expected_batch_number: int
+
+
+class PositionMove(Which):
+    """Another start of a position."""
+
+    start: str
+
+
+class LandAgain(Which):
+    """A batch of a position."""
+
+    batch_id: str
+
+
+@router.post("/position/move", dependencies=[Depends(same_origin)])
+def move_position(user: GetUserDep, asked: PositionMove) -> dict[str, str]:
+    """Move a position."""
+    kept, position = _as_seen(user, asked)
+    if not _may_move(user, kept):
+        raise HTTPException(403, f"You may not change {kept.where}.")
+    with _answered():
+        return {"said": actions.move(kept, position, asked.start, user.get_name())}
+
+
+@router.post("/batch/land_again", dependencies=[Depends(same_origin)])
+def land_batch_again(user: GetUserDep, asked: LandAgain) -> dict[str, str]:
+    """Land a batch again."""
+    _, position = _as_seen(user, asked)
+    with _answered():
+        commit = actions.commit_of(position, asked.batch_id)
+        if not _may_clear(user, commit.dag):
+            raise HTTPException(403, f"You may not clear tasks of DAG {commit.dag}.")
+        return {"said": actions.land_again(position, commit, user.get_name())}
+
+
+def _as_seen(user: Any, asked: Which) -> tuple[Kept, Position]:
+    """Return a position that the user may see, if it is as the user saw it."""
+    for one in _visible(user):
+        position = one.position
+        if position is None:
+            continue
+        if (position.org_id, position.consumer, position.topic) == (
+            asked.org_id,
+            asked.consumer,
+            asked.topic,
+        ):
+            [state] = task_states([position], datetime.now(UTC))
+            with _answered():
+                actions.check_unmoved(
+                    position, state, asked.expected_epoch, asked.expected_batch_number
+                )
+            return one, position
+    raise HTTPException(404, _NOT_THERE)
+
+
+@contextmanager
+def _answered() -> Iterator[None]:
+    """Answer with the error's sentence: 409 if the position has moved, 503 or 400 otherwise."""
+    try:
+        yield
+    except PositionConflictError as error:
+        raise HTTPException(409, str(error)) from error
+    except TransportError as error:
+        raise HTTPException(503, str(error)) from error
+    except SfEventsError as error:
+        raise HTTPException(400, str(error)) from error
+
+
+def _may_move(user: Any, kept: Kept) -> bool:
+    manager = get_auth_manager()
+    if kept.store == "asset":
+        return bool(manager.is_authorized_asset(method="PUT", user=user))
+    position = kept.position
+    if position is None:
+        return False
+    key = VariableDetails(key=variable_key(position.consumer, position.topic))
+    return bool(manager.is_authorized_variable(method="PUT", user=user, details=key))
+
+
+def _may_clear(user: Any, dag: str) -> bool:
+    return bool(
+        get_auth_manager().is_authorized_dag(
+            method="PUT",
+            user=user,
+            access_entity=DagAccessEntity.TASK_INSTANCE,
+            details=DagDetails(id=dag),
+        )
+    )
+
+
+def _landings(user: Any, position: Position) -> dict[str, str]:
+    """Describe, by batch id, the landings of recent batches that the user may repeat."""
+    allowed = {one.dag: _may_clear(user, one.dag) for one in position.recent if one.dag}
+    return {
+        one.batch_id: actions.landing_again(one)
+        for one in position.recent
+        if allowed.get(one.dag, False)
+    }
 
 
 def _visible(user: Any) -> list[Kept]:

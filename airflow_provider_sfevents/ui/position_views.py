@@ -32,6 +32,11 @@ class Kept:
     problem: str = ""
 
     @property
+    def store(self) -> str:
+        """The store's name, as `position_store`: the records come from Variables and assets."""
+        return "asset" if self.where.startswith("State ") else "variable"
+
+    @property
     def dag(self) -> str:
         """DAG that last wrote the position; empty: a command did, or it is no position."""
         return self.position.committed_by.dag if self.position else ""
@@ -99,7 +104,7 @@ def overview_row(kept: Kept, now: datetime, tasks: TaskState) -> dict[str, Any]:
 def details(kept: Kept, now: datetime, tasks: TaskState) -> dict[str, Any]:
     """Build the page of a position: its row, its batches (newest first), and what to do next."""
     position = _position(kept)
-    store = "asset" if kept.where.startswith("State ") else ""
+    store = "" if kept.store == "variable" else kept.store
     whose = Whose(consumer=position.consumer, topic=position.topic, store=store)
     losses = (*position.losses, *([position.loss] if position.loss else []))
     return {

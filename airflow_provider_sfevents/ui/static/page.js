@@ -113,6 +113,82 @@ function Loaded({ answer, error, children }) {
   );
 }
 
+/* Changes something, and returns the sentence of the answer. */
+
+async function change(path, row, more) {
+  const response = await fetch(new URL(`sfevents/api/${path}`, document.baseURI), {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify({
+      org_id: row.org_id,
+      consumer: row.consumer,
+      topic: row.topic,
+      expected_epoch: row.epoch,
+      expected_batch_number: row.batch_number,
+      ...more,
+    }),
+  });
+  const body = await response.json();
+  if (!response.ok) throw new Error(String(body.detail || `HTTP ${response.status}`));
+  return body.said;
+}
+
+/* A button that says what will happen, asks once, and shows the answer. */
+
+function Action({ label, says, act }) {
+  const [stage, setStage] = useState({ name: "ready", words: "" });
+  const run = async () => {
+    setStage({ name: "busy", words: "" });
+    try {
+      setStage({ name: "done", words: await act() });
+    } catch (error) {
+      setStage({ name: "failed", words: String(error.message || error) });
+    }
+  };
+  if (stage.name === "done" || stage.name === "failed")
+    return h(
+      Alert.Root,
+      { role: "status", status: stage.name === "done" ? "success" : "error" },
+      h(Alert.Indicator),
+      h(Alert.Title, null, stage.words),
+    );
+  if (stage.name === "ready")
+    return h(
+      Button,
+      {
+        onClick: () => setStage({ name: "asked", words: "" }),
+        size: "xs",
+        variant: "outline",
+      },
+      label,
+    );
+  return h(
+    Box,
+    { borderWidth: 1, maxW: "40rem", p: 3, role: "group", "aria-label": label },
+    h(Text, { fontWeight: "bold" }, label),
+    says.map((sentence) => h(Text, { key: sentence }, sentence)),
+    h(
+      Flex,
+      { gap: 2, mt: 2 },
+      h(
+        Button,
+        { colorPalette: "red", disabled: stage.name === "busy", onClick: run, size: "xs" },
+        "Yes, do it",
+      ),
+      h(
+        Button,
+        {
+          disabled: stage.name === "busy",
+          onClick: () => setStage({ name: "ready", words: "" }),
+          size: "xs",
+          variant: "outline",
+        },
+        "Leave it",
+      ),
+    ),
+  );
+}
+
 /* Plots. Each says in words what it shows. */
 
 function AgeBar({ row }) {
@@ -322,9 +398,10 @@ function Overview() {
   );
 }
 
-const BATCHES = ["Batch", "Landed", "Events", "Quarantined", "Duplicates", "Durations", "Task"];
+const BATCHES = ["Batch", "Landed", "Events", "Quarantined", "Duplicates", "Durations", "Task", ""];
 
-function Batches({ batches }) {
+function Batches({ row }) {
+  const { batches, landings } = row;
   const took = (batch) => STAGES.reduce((sofar, [field]) => sofar + batch[field], 0);
   const most = Math.max(1, ...batches.map(took));
   return h(
@@ -354,6 +431,12 @@ function Batches({ batches }) {
                   h("br"),
                   h(InnerLink, { to: taskPath(batch) }, batch.task),
                 ),
+              landings[batch.batch_id] &&
+                h(Action, {
+                  act: () => change("batch/land_again", row, { batch_id: batch.batch_id }),
+                  label: "Land again",
+                  says: [landings[batch.batch_id]],
+                }),
             ],
           }),
         ),
@@ -373,6 +456,21 @@ function Losses({ losses }) {
         `After replay id ${loss.after || "(none)"}, last event ${moment(loss.after_event_at)}; `,
         `continued at ${loss.start}, recorded ${moment(loss.at)}. ${loss.why}`,
       ),
+    ),
+  );
+}
+
+function Moves({ row }) {
+  return h(
+    Flex,
+    { align: "start", direction: "column", gap: 2, mt: 2 },
+    row.moves.map(({ label, start, says }) =>
+      h(Action, {
+        act: () => change("position/move", row, { start }),
+        key: `${row.epoch} ${start}`,
+        label,
+        says,
+      }),
     ),
   );
 }
@@ -399,7 +497,7 @@ function PositionPage({ query }) {
           h(Notes, { row }),
         ),
         h(Heading, { as: "h2", size: "md" }, "Batches"),
-        h(Batches, { batches: row.batches }),
+        h(Batches, { row }),
         row.losses.length > 0 &&
           h(
             Fragment,
@@ -415,6 +513,13 @@ function PositionPage({ query }) {
           `committed ${moment(row.committed_at)}, kept in ${row.kept_in}. What the next run does: `,
           h(Code, null, row.command),
         ),
+        row.moves.length > 0 &&
+          h(
+            Fragment,
+            null,
+            h(Heading, { as: "h2", mt: 4, size: "md" }, "Move the position"),
+            h(Moves, { row }),
+          ),
       ),
     ),
   );

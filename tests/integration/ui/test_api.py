@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import secrets
 import subprocess
 import sys
@@ -12,11 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
+from airflow.providers.standard.operators.empty import EmptyOperator
+from airflow.sdk import DAG
 from prometheus_client.parser import text_string_to_metric_families
 
-from airflow_provider_sfevents.positions.record import advance
+from airflow_provider_sfevents.positions.record import Position, advance
 from airflow_provider_sfevents.positions.record_text import variable_key
 from airflow_provider_sfevents.staging.manifest import Run
+from tests.integration.commands.registered import register, run_once, states
 from tests.unit.positions.building import ORG, TOPIC, batch_after, begun
 
 if TYPE_CHECKING:
@@ -52,6 +56,38 @@ class Page:
                 return await client.get(f"/sfevents{path}", params=query, headers=headers)
 
         return asyncio.run(ask())
+
+    def post(
+        self, path: str, role: str | None, body: dict[str, Any], origin: str = "http://airflow"
+    ) -> httpx.Response:
+        """Answer to a write by a user of this role, from a page of this origin."""
+        headers = {} if role is None else {"Authorization": f"Bearer {_token(role)}"}
+        if origin:
+            headers["Origin"] = origin
+
+        async def ask() -> httpx.Response:
+            transport = httpx.ASGITransport(self.app)
+            async with httpx.AsyncClient(transport=transport, base_url="http://airflow") as client:
+                return await client.post(f"/sfevents{path}", json=body, headers=headers)
+
+        return asyncio.run(ask())
+
+    def seen(self, **more: Any) -> dict[str, Any]:
+        """Body of an action on the position as it is now."""
+        position = self.position()
+        return {
+            "org_id": ORG,
+            "consumer": self.consumer,
+            "topic": TOPIC,
+            "expected_epoch": position.epoch,
+            "expected_batch_number": position.batch_number,
+            **more,
+        }
+
+    def position(self) -> Position:
+        from airflow.models.variable import Variable
+
+        return Position.from_json(Variable.get(variable_key(self.consumer, TOPIC)), "here")
 
     def rows(self, role: str) -> list[dict[str, Any]]:
         """Rows of this test in the overview of such a user."""
@@ -147,9 +183,13 @@ def test_every_route_of_the_api_needs_a_login(page: Page) -> None:
 
     app = make_app()
     routes = {route.path for route in app.routes if hasattr(route, "methods")}
-    assert routes == {"/api/positions", "/api/position", "/api/metrics"}
+    writes = {"/api/position/move", "/api/batch/land_again"}
+    assert routes - writes == {"/api/positions", "/api/position", "/api/metrics"}
     assert {route.path for route in app.routes} - routes == {"/static"}
-    for path in routes:
+    for path in writes:
+        assert page.get(path, "admin").status_code == 405
+        assert page.post(path, None, {}).status_code == 401
+    for path in routes - writes:
         assert page.get(path, None).status_code == 401
         assert page.get(path, None, org_id=ORG, consumer="c", topic=TOPIC).status_code == 401
     for path in ("/docs", "/redoc", "/openapi.json", "/static/../api.py", "/static/"):
@@ -231,3 +271,88 @@ def test_failures_since_the_last_commit_are_counted(page: Page) -> None:
     _write_task(page.dag, "now", "running", None)
     [row] = page.rows("viewer")
     assert (row["state"], row["tasks"]["running"]) == ("running", "now")
+
+
+def audited(dag: str) -> list[tuple[str, str, dict[str, Any]]]:
+    """Event, user and extra of the audit log's entries about a DAG."""
+    from airflow.models.log import Log
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    with create_session() as session:
+        rows = session.scalars(select(Log).where(Log.dag_id == dag, Log.event.startswith("sfev")))
+        return [(row.event, str(row.owner), json.loads(row.extra or "")) for row in rows]
+
+
+def test_a_position_is_moved_by_an_operator(page: Page) -> None:
+    """A move says before what it does, begins an epoch with a loss window, and is audited."""
+    page.keep(dag=page.dag, committed=datetime.now(UTC))
+    before = page.position()
+    shown = page.get("/api/position", "op", org_id=ORG, consumer=page.consumer, topic=TOPIC).json()
+    starts = {one["start"]: one["says"] for one in shown["moves"]}
+    assert starts.keys() == {"earliest", "latest"}
+    assert "every event is delivered again" in starts["earliest"][0]
+
+    said = page.post("/api/position/move", "op", page.seen(start="earliest"))
+
+    moved = page.position()
+    assert said.json()["said"] == f"The position continues at 'earliest', in epoch {moved.epoch}."
+    assert (moved.replay_id, moved.batch_number, moved.owner) == ("earliest", 0, before.owner)
+    assert [one.after for one in moved.losses] == [before.replay_id]
+    [(event, user, extra)] = audited(page.dag)
+    assert (event, user) == ("sfevents.position.move", "someone")
+    assert (extra["before"]["epoch"], extra["after"]["epoch"]) == (before.epoch, moved.epoch)
+
+
+@pytest.mark.parametrize("origin", ["", "https://evil.example", "null"])
+def test_another_site_cannot_move_a_position(page: Page, origin: str) -> None:
+    """A write that does not come from Airflow's own origin is refused."""
+    page.keep(dag=page.dag, committed=datetime.now(UTC))
+    before = page.position()
+    asked = page.post("/api/position/move", "admin", page.seen(start="latest"), origin)
+    assert asked.status_code == 403
+    assert page.position() == before
+
+
+def test_a_move_needs_the_right_and_the_position_as_it_was_seen(page: Page) -> None:
+    """Viewers may not move it; a position that has moved, or is at work, is left alone."""
+    page.keep(dag=page.dag, committed=datetime.now(UTC))
+    before, asked = page.position(), page.seen(start="latest")
+    wanted = {"org_id": ORG, "consumer": page.consumer, "topic": TOPIC}
+    shown = page.get("/api/position", "viewer", **wanted).json()
+    assert (shown["moves"], shown["landings"]) == ([], {})
+    path = "/api/position/move"
+    assert page.post(path, "viewer", asked).status_code == 403
+    assert page.post(path, "", asked).status_code == 404
+    older = page.post(path, "op", {**asked, "expected_batch_number": 0})
+    assert (older.status_code, "has moved meanwhile" in older.json()["detail"]) == (409, True)
+    wrong = page.post(path, "op", {**asked, "start": "yesterday"})
+    assert (wrong.status_code, "no replay id" in wrong.json()["detail"]) == (400, True)
+    _write_task(page.dag, "now", "running", None)
+    busy = page.post(path, "op", asked)
+    assert (busy.status_code, "is at work on this position" in busy.json()["detail"]) == (409, True)
+    assert page.position() == before
+    assert audited(page.dag) == []
+
+
+def test_a_batch_is_landed_again_by_its_task(page: Page) -> None:
+    """The task that landed a batch is cleared by users who may clear it; the position stays."""
+    with DAG(page.dag, schedule=None) as dag:
+        EmptyOperator(task_id="load")
+    register(dag)
+    run_once(page.dag, "run-1")
+    page.keep(dag=page.dag, committed=datetime.now(UTC))
+    before = page.position()
+    asked = page.seen(batch_id=before.batch_id)
+    path = "/api/batch/land_again"
+    assert page.post(path, "viewer", asked).status_code == 403
+    unknown = page.post(path, "op", {**asked, "batch_id": "e1-99"})
+    assert (unknown.status_code, "does not remember" in unknown.json()["detail"]) == (400, True)
+
+    said = page.post(path, "op", asked)
+
+    assert "1 task instance cleared." in said.json()["said"]
+    assert states(page.dag, "run-1") == {"load": "None", "run-1": "queued"}
+    assert page.position() == before
+    [(event, _, extra)] = audited(page.dag)
+    assert (event, extra["batch_id"]) == ("sfevents.batch.land_again", before.batch_id)

@@ -11,7 +11,7 @@ import pytest
 from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.by import By
 
-from airflow_provider_sfevents.positions.record import advance
+from airflow_provider_sfevents.positions.record import Position, advance
 from airflow_provider_sfevents.positions.record_text import variable_key
 from airflow_provider_sfevents.staging.manifest import Run
 from tests.harness.airflow_runs import wait_until
@@ -86,10 +86,16 @@ def keep(home: AirflowHome, consumer: str, hours: int) -> None:
     home.set_variable(variable_key(consumer, TOPIC), position.to_json())
 
 
+def kept(home: AirflowHome, consumer: str) -> Position:
+    """Read a position from Airflow's database."""
+    return Position.from_json(home.variable(variable_key(consumer, TOPIC)) or "", "here")
+
+
 def test_the_page_leads_from_the_menu_to_the_run(airflow_home: AirflowHome) -> None:
     """Below a base_url with a path, the menu leads to the overview, a consumer, and its run.
 
-    A fresh, an amber and a red position are told apart; nothing is loaded from another host.
+    A fresh, an amber and a red position are told apart; the red one is moved, after a question that
+    says what will happen. Nothing is loaded from another host.
     """
     for consumer, hours in AGES.items():
         keep(airflow_home, consumer, hours)
@@ -109,9 +115,23 @@ def test_the_page_leads_from_the_menu_to_the_run(airflow_home: AirflowHome) -> N
         window.click("a", "accounts")
         wait_until(lambda: f"accounts on {TOPIC}" in window.texts("h1"), "the consumer's page")
         assert browser.current_url.startswith(f"{origin}/lake/plugin/salesforce_events?")
+        window.click("button", "Skip to new events")
+        wait_until(
+            lambda: any("is skipped" in text for text in window.texts("[role=group]")),
+            "what the action does",
+        )
+        assert kept(airflow_home, "accounts").batch_number == 5
+        window.click("button", "Yes, do it")
+        wait_until(
+            lambda: any("continues at 'latest'" in text for text in window.texts("[role=status]")),
+            "the action's answer",
+        )
+        assert kept(airflow_home, "accounts").replay_id == "latest"
+        browser.back()
+        window.click("a", "orders")
         window.click("a", "run_4")
         wait_until(
-            lambda: browser.current_url.startswith(f"{origin}/lake/dags/accounts/runs/run_4"),
+            lambda: browser.current_url.startswith(f"{origin}/lake/dags/orders/runs/run_4"),
             "the run",
         )
         loaded = browser.execute_script(

@@ -1,0 +1,167 @@
+"""Actions of the page: what each will do, in a sentence, and the doing.
+
+1. A position is moved only as it stood when the user saw it, and while no task of it runs. Its
+   staging area is not looked at: a task that holds the coming batch finds another epoch at its next
+   step and gives way (`record.advance`).
+2. A batch is landed again by clearing the task instance that landed it, as in Airflow's own pages.
+3. Each action is written to Airflow's audit log, with the position before and after.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from airflow.models.log import Log
+from airflow.utils.session import create_session
+
+from airflow_provider_sfevents.commands import next_run, task_clearing
+from airflow_provider_sfevents.commands.stores import open_row
+from airflow_provider_sfevents.commands.variable_rows import told
+from airflow_provider_sfevents.counting import counted
+from airflow_provider_sfevents.exceptions import ConfigurationError, PositionConflictError
+from airflow_provider_sfevents.positions import record, stores
+from airflow_provider_sfevents.replay_point import EARLIEST, LATEST, ReplayPoint
+from airflow_provider_sfevents.staging.manifest import Run
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.positions.activity import Commit
+    from airflow_provider_sfevents.positions.record import Position
+    from airflow_provider_sfevents.ui.position_views import Kept, TaskState
+
+PLACES = 5
+"""Number of batches whose ends a position can go back to on the page."""
+
+
+def moves(position: Position) -> list[dict[str, Any]]:
+    """List where a position can be moved to: a label, the start, and what will happen."""
+    places = [
+        (f"Go back to the end of batch {one.batch_number}", one.replay_id)
+        for one in reversed(position.recent[-1 - PLACES : -1])
+    ]
+    places += [
+        ("Begin at the earliest event", EARLIEST.to_text()),
+        ("Skip to new events", LATEST.to_text()),
+    ]
+    return [
+        {
+            "label": label,
+            "start": start,
+            "says": [*next_run.meaning(start), *next_run.loss_of_move(position, start)],
+        }
+        for label, start in places
+    ]
+
+
+def landing_again(commit: Commit) -> str:
+    """Describe the landing of a batch once more."""
+    return (
+        f"The task {commit.task} of run {commit.run} is cleared and lands batch "
+        f"{commit.batch_number} ({counted(commit.events, 'event')}) again, which replaces its "
+        "rows. Nothing is fetched, and the position stays. If the batch is not staged any more, "
+        "the task fails and changes nothing."
+    )
+
+
+def check_unmoved(position: Position, tasks: TaskState, epoch: str, batch_number: int) -> None:
+    """Check that a position is as its user saw it, and that no task of it runs.
+
+    :raises PositionConflictError: it has moved, or a task runs.
+    """
+    if (position.epoch, position.batch_number) != (epoch, batch_number):
+        raise PositionConflictError(
+            f"The position has moved meanwhile: it is at batch {position.batch_number} of epoch "
+            f"{position.epoch}. Nothing was changed. Look at it again, then decide."
+        )
+    if tasks.running:
+        raise PositionConflictError(
+            f"Run {tasks.running} of DAG {position.committed_by.dag} is at work on this position. "
+            "Nothing was changed. Let it finish, or end it."
+        )
+
+
+def move(kept: Kept, position: Position, start: str, user: str) -> str:
+    """Begin a new epoch of a position at another start; returns a sentence with the result.
+
+    :param user: name, for the audit log.
+    :raises ConfigurationError: the start is none.
+    """
+    at = datetime.now(UTC).isoformat()
+    begun = record.begin(
+        org_id=position.org_id,
+        instance_url=position.instance_url,
+        topic=position.topic,
+        consumer=position.consumer,
+        start=ReplayPoint.from_text(start).to_text(),
+        at=at,
+        by=Run(),
+        previous_epoch=position.epoch,
+        losses=next_run.losses_after(position, start, at),
+        transport=position.transport,
+    )
+    moved = replace(begun, owner=position.owner)
+    store = open_row(
+        kept.store, org_id=position.org_id, consumer=position.consumer, topic=position.topic
+    )
+    stores.write(store, moved)
+    _log("sfevents.position.move", user, position, after=moved)
+    return f"The position continues at {start!r}, in epoch {moved.epoch}."
+
+
+def land_again(position: Position, commit: Commit, user: str) -> str:
+    """Clear the task instance that landed a batch; returns a sentence with the result.
+
+    :raises ConfigurationError: the run is gone, or its task is at work.
+    """
+    fetching = position.owner.removeprefix(f"{commit.dag}.") or commit.task
+    run = Run(dag=commit.dag, run=commit.run, task=fetching, map_index=commit.map_index)
+    clearing = task_clearing.find(run, commit.batch_id, downstream=False)
+    said = clearing.clear()
+    _log("sfevents.batch.land_again", user, position, batch_id=commit.batch_id)
+    return f"{clearing.describe()} {said}"
+
+
+def commit_of(position: Position, batch_id: str) -> Commit:
+    """Return the recent commit of a batch.
+
+    :raises ConfigurationError: the position does not remember it.
+    """
+    for one in position.recent:
+        if one.batch_id == batch_id:
+            return one
+    raise ConfigurationError(
+        f"The position does not remember batch {batch_id}: it keeps the last commits only. Use "
+        "`airflow sfevents batches reland`."
+    )
+
+
+def _log(
+    event: str, user: str, before: Position, *, after: Position | None = None, batch_id: str = ""
+) -> None:
+    extra = {
+        "org_id": before.org_id,
+        "consumer": before.consumer,
+        "topic": before.topic,
+        "before": _place(before),
+        **({"after": _place(after)} if after else {}),
+        **({"batch_id": batch_id} if batch_id else {}),
+    }
+    with told("The audit log", "written"), create_session() as session:
+        session.add(
+            Log(
+                event=event,
+                owner=user,
+                dag_id=before.committed_by.dag or None,
+                extra=json.dumps(extra),
+            )
+        )
+
+
+def _place(position: Position) -> dict[str, Any]:
+    return {
+        "epoch": position.epoch,
+        "batch_number": position.batch_number,
+        "replay_id": position.replay_id,
+    }
