@@ -37,12 +37,14 @@ def get_provider_info() -> dict[str, Any]:
         "operators": [
             _modules(
                 "airflow_provider_sfevents.operators.sfevents",
+                "airflow_provider_sfevents.operators.chain",
                 "airflow_provider_sfevents.operators.entity_snapshot",
                 "airflow_provider_sfevents.operators.maintain",
                 "airflow_provider_sfevents.operators.doctor",
                 "airflow_provider_sfevents.operators.publish",
             )
         ],
+        "extra-links": ["airflow_provider_sfevents.operators.fetching.SfEventsPositionLink"],
         "sensors": [_modules("airflow_provider_sfevents.sensors.sfevents")],
         "triggers": [_modules("airflow_provider_sfevents.triggers.sfevents")],
         "queues": ["airflow_provider_sfevents.queues.sfevents.SfEventsMessageQueueProvider"],

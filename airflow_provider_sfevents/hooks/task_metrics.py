@@ -11,7 +11,6 @@ import re
 from typing import TYPE_CHECKING
 
 from airflow.sdk.configuration import conf
-from airflow.sdk.observability import stats
 
 from airflow_provider_sfevents.batches.position.position_metrics import METRICS
 
@@ -41,6 +40,7 @@ def emit_in_triggerer(metrics: Iterable[Metric]) -> None:
     Airflow (3.3) initialises its statistics in the triggerer's parent process alone, so that of a
     trigger's process is initialised here.
     """
+    from airflow.sdk.observability import stats
     from airflow.sdk.observability.metrics import stats_utils
 
     global _is_initialised  # noqa: PLW0603 - once for each process
@@ -66,6 +66,8 @@ def stat_name(metric: Metric, *, tagged: bool) -> str:
 
 
 def _send(metric: Metric) -> None:
+    from airflow.sdk.observability import stats
+
     tagged = any(conf.getboolean("metrics", name, fallback=False) for name in _TAGGED)
     name = stat_name(metric, tagged=tagged)
     tags = {key: _part(value) for key, value in metric.labels.items()} if tagged else None

@@ -15,6 +15,7 @@ from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import ConfigurationError, SfEventsError, StagingError
 from airflow_provider_sfevents.hooks.run_context import describe_run, tell_assets
 from airflow_provider_sfevents.hooks.task_metrics import emit
+from airflow_provider_sfevents.operators.lineage import tell_tables
 from airflow_provider_sfevents.positions import stores
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def commit(
         rerun=staged.rerun,
     )
     tell_assets(context, outlets, done)
+    tell_tables(context, done)
     return done
 
 

@@ -9,8 +9,10 @@ from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlencode
 
-from airflow.sdk import BaseOperator
+from airflow.sdk import BaseOperator, BaseOperatorLink
+from airflow.sdk.configuration import conf
 from airflow.sdk.exceptions import AirflowSkipException
 from typing_extensions import override
 
@@ -80,6 +82,29 @@ class StageTimes:
         return ", ".join(told)
 
 
+class SfEventsPositionLink(BaseOperatorLink):
+    """Link from a task to its position on the page *Salesforce events*.
+
+    Airflow stores it when the task has ended; a fetching task stores it at its beginning, too, so
+    that it is there while the task runs.
+    """
+
+    name = "Salesforce events"
+
+    @override
+    def get_link(self, operator: Any, *, ti_key: Any) -> str:
+        """Return the page's URL.
+
+        :param operator: rendered; one that fetches, or has a fetching task's result as `batch`.
+        """
+        batch = getattr(operator, "batch", None)
+        of = batch if isinstance(batch, dict) else {}
+        consumer = of.get("consumer") or getattr(operator, "consumer", None) or ti_key.dag_id
+        query = {"consumer": consumer, "topic": of.get("topic") or getattr(operator, "topic", "")}
+        base = conf.get("api", "base_url", fallback="").rstrip("/")
+        return f"{base}/plugin/salesforce_events?{urlencode(query)}"
+
+
 class FetchesBatch(ReadsTopic, BaseOperator):
     """Arguments of every operator that fetches a batch; not for use in a DAG.
 
@@ -137,6 +162,8 @@ class FetchesBatch(ReadsTopic, BaseOperator):
         "initial_replay",
         "until",
     )
+
+    operator_extra_links = (SfEventsPositionLink(),)
 
     keeps_position = True
 
@@ -204,6 +231,10 @@ class FetchesBatch(ReadsTopic, BaseOperator):
     def run_stoppable(self, context: Context, work: Callable[[Stopping], T]) -> T:
         self._begun_at = monotonic()
         self.stages = StageTimes(begun_at=datetime.now(UTC), reached_at=self._begun_at)
+        instance = context.get("ti")
+        for link in self.operator_extra_links if instance is not None else ():
+            url = link.get_link(self, ti_key=instance)
+            instance.xcom_push(key=link.xcom_key, value=url)
         return super().run_stoppable(context, work)
 
     @contextmanager

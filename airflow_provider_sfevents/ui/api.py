@@ -105,14 +105,18 @@ def show_metrics(user: GetUserDep) -> PlainTextResponse:
 
 
 @router.get("/position")
-def show_position(user: GetUserDep, org_id: str, consumer: str, topic: str) -> dict[str, Any]:
-    """Show a position with its last batches and its loss windows."""
+def show_position(user: GetUserDep, consumer: str, topic: str, org_id: str = "") -> dict[str, Any]:
+    """Show a position with its last batches and its loss windows.
+
+    :param org_id: empty: the first position of the consumer on the topic.
+    """
     now = datetime.now(UTC)
     for one in _visible(user):
         position = one.position
         if position is None:
             continue
-        if (position.org_id, position.consumer, position.topic) == (org_id, consumer, topic):
+        of = (org_id or position.org_id, consumer, topic)
+        if (position.org_id, position.consumer, position.topic) == of:
             [state] = task_states([position], now)
             return {
                 "at": now.isoformat(),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ from tests.dags.conftest import ORDERS, rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from tests.dags.conftest import Deploy, Deployment
     from tests.harness.airflow_home import DagTest
@@ -28,6 +30,11 @@ class Story:
     positions: list[dict[str, Any]] = field(default_factory=list)
     deliveries: list[int] = field(default_factory=list)
 
+    @property
+    def lineage(self) -> Path:
+        """Events of OpenLineage, one on a line."""
+        return self.here.folder / "lineage.jsonl"
+
     def run(self, *published: str) -> None:
         self.published += published
         self.runs.append(self.here.run(DAG))
@@ -45,6 +52,8 @@ def story(deploy: Deploy) -> Iterator[Story]:
     """Two runs with events before each, and a third with none."""
     with deploy("salesforce_orders.py") as here:
         story = Story(here)
+        lineage = {"type": "file", "log_file_path": str(story.lineage), "append": True}
+        here.set(AIRFLOW__OPENLINEAGE__TRANSPORT=json.dumps(lineage))
         story.run(*here.publish(1, 25))
         story.run(*here.publish(26, 7))
         story.run()
@@ -116,3 +125,40 @@ def test_no_log_and_no_record_holds_a_secret(story: Story) -> None:
     text = b"".join(written) + "".join(run.log for run in story.runs).encode()
     assert org.org_id.encode() in text
     assert [one for one in (org.consumer_secret, token) if one.encode() in text] == []
+
+
+def test_tables_with_new_rows_are_assets(story: Story) -> None:
+    """Each table that got rows is an asset with the rows of each batch."""
+    told = story.here.airflow.asset_extras(f"file://{story.here.lake}/Order__e")
+    assert [(one["rows"], one["batch_id"]) for one in told] == [
+        (25, story.result(0)["batch_id"]),
+        (7, story.result(1)["batch_id"]),
+    ]
+
+
+def test_a_task_links_to_its_position(story: Story) -> None:
+    """The link leads to the position's page, also from a run that was skipped."""
+    for run in story.runs:
+        link = story.here.airflow.xcom(
+            DAG, run.run_id, "land_orders", key="_link_SfEventsPositionLink"
+        )
+        assert link.endswith(
+            "/plugin/salesforce_events?consumer=salesforce_orders&topic=%2Fevent%2FOrder__e"
+        )
+
+
+def test_openlineage_knows_topic_and_table(story: Story) -> None:
+    """OpenLineage's listener reports the topic as input, and the table with rows and columns."""
+    events = [json.loads(line) for line in story.lineage.read_text().splitlines()]
+    ended = [one for one in events if one["eventType"] == "COMPLETE" and one["outputs"]]
+    assert [one["job"]["name"] for one in ended] == [f"{DAG}.land_orders"] * 2
+    for event, rows_landed in zip(ended, (25, 7), strict=True):
+        [source], [table] = event["inputs"], event["outputs"]
+        org = f"salesforce://{story.here.bus.org.org_id}"
+        assert (source["namespace"], source["name"]) == (org, "event/Order__e")
+        assert (table["namespace"], table["name"]) == ("file", f"{story.here.lake}/Order__e")
+        assert table["outputFacets"]["outputStatistics"]["rowCount"] == rows_landed
+        fields = {one["name"] for one in table["facets"]["schema"]["fields"]}
+        assert "Order_Number__c" in fields
+        lines = table["facets"]["columnLineage"]["fields"]
+        assert lines["Amount__c"]["inputFields"][0]["field"] == "Amount__c"

@@ -20,11 +20,8 @@ if TYPE_CHECKING:
 ROOT = DOCS.parent
 PACKAGE = "airflow_provider_sfevents"
 CLASSES = {
-    f"{PACKAGE}.operators.sfevents": (
-        "SfEventsToSparkOperator",
-        "SfEventsFetchOperator",
-        "SfEventsCommitOperator",
-    ),
+    f"{PACKAGE}.operators.sfevents": ("SfEventsToSparkOperator",),
+    f"{PACKAGE}.operators.chain": ("SfEventsFetchOperator", "SfEventsCommitOperator"),
     f"{PACKAGE}.operators.publish": ("SfEventsPublishOperator",),
     f"{PACKAGE}.operators.entity_snapshot": ("SfEventsEntitySnapshotOperator",),
     f"{PACKAGE}.operators.maintain": ("SfEventsMaintainOperator",),

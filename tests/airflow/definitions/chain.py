@@ -11,10 +11,7 @@ from datetime import UTC, datetime
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import DAG
 
-from airflow_provider_sfevents.operators.sfevents import (
-    SfEventsCommitOperator,
-    SfEventsFetchOperator,
-)
+from airflow_provider_sfevents.operators.chain import SfEventsCommitOperator, SfEventsFetchOperator
 
 with DAG("chain", schedule=None, start_date=datetime(2026, 1, 1, tzinfo=UTC)):
     fetch = SfEventsFetchOperator(

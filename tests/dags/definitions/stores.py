@@ -9,11 +9,8 @@ from typing import Any
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import DAG, Asset
 
-from airflow_provider_sfevents.operators.sfevents import (
-    SfEventsCommitOperator,
-    SfEventsFetchOperator,
-    SfEventsToSparkOperator,
-)
+from airflow_provider_sfevents.operators.chain import SfEventsCommitOperator, SfEventsFetchOperator
+from airflow_provider_sfevents.operators.sfevents import SfEventsToSparkOperator
 from airflow_provider_sfevents.positions.asset import topic_asset
 
 STAND_IN = os.environ["STAND_IN_FILE"]

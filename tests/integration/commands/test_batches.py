@@ -7,10 +7,7 @@ import pytest
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG
 
-from airflow_provider_sfevents.operators.sfevents import (
-    SfEventsCommitOperator,
-    SfEventsFetchOperator,
-)
+from airflow_provider_sfevents.operators.chain import SfEventsCommitOperator, SfEventsFetchOperator
 from airflow_provider_sfevents.staging import leases
 from airflow_provider_sfevents.staging.lease_holder import LeaseHolder, LeaseState
 from airflow_provider_sfevents.staging.manifest import Run

@@ -50,6 +50,8 @@ class FakeTaskInstance:
     map_index: int = -1
     try_number: int = 1
 
+    def xcom_push(self, key: str, value: Any) -> None: ...
+
     def get_first_reschedule_date(self, context: Any) -> datetime:
         return datetime.now(UTC)
 

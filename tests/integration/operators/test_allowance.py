@@ -10,10 +10,8 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from airflow_provider_sfevents.emulator import Emulator, Knobs
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
-from airflow_provider_sfevents.operators.sfevents import (
-    SfEventsFetchOperator,
-    SfEventsToSparkOperator,
-)
+from airflow_provider_sfevents.operators.chain import SfEventsFetchOperator
+from airflow_provider_sfevents.operators.sfevents import SfEventsToSparkOperator
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.sensors.sfevents import SfEventsSensor
 from tests.integration.operators.conftest import ORDERS

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_provider_sfevents.emulator import Emulator, Knobs
-from airflow_provider_sfevents.operators.sfevents import SfEventsFetchOperator
+from airflow_provider_sfevents.operators.chain import SfEventsFetchOperator
 from tests.integration.operators.conftest import ORDERS, Task
 
 if TYPE_CHECKING:

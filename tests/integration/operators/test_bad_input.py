@@ -10,10 +10,8 @@ import trustme
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from airflow_provider_sfevents.emulator import Emulator, Knobs
-from airflow_provider_sfevents.operators.sfevents import (
-    SfEventsFetchOperator,
-    SfEventsToSparkOperator,
-)
+from airflow_provider_sfevents.operators.chain import SfEventsFetchOperator
+from airflow_provider_sfevents.operators.sfevents import SfEventsToSparkOperator
 from airflow_provider_sfevents.positions import record
 from airflow_provider_sfevents.staging.manifest import Run
 from tests.integration.operators.conftest import ORDERS, SECRETS

@@ -13,10 +13,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 from airflow_provider_sfevents.emulator import Emulator, Knobs
-from airflow_provider_sfevents.operators.sfevents import (
-    SfEventsCommitOperator,
-    SfEventsFetchOperator,
-)
+from airflow_provider_sfevents.operators.chain import SfEventsCommitOperator, SfEventsFetchOperator
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Receipt
 from tests.integration.operators.conftest import ORDERS, Task

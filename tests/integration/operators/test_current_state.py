@@ -22,11 +22,8 @@ from airflow_provider_sfevents.emulator import Emulator, Knobs
 from airflow_provider_sfevents.exceptions import LeaseHeldError
 from airflow_provider_sfevents.hooks.reschedule import MOST_RESCHEDULES
 from airflow_provider_sfevents.hooks.staging_access import writing_state
-from airflow_provider_sfevents.operators.sfevents import (
-    SfEventsCommitOperator,
-    SfEventsFetchOperator,
-    SfEventsToSparkOperator,
-)
+from airflow_provider_sfevents.operators.chain import SfEventsCommitOperator, SfEventsFetchOperator
+from airflow_provider_sfevents.operators.sfevents import SfEventsToSparkOperator
 from airflow_provider_sfevents.staging.manifest import Receipt, Run
 
 if TYPE_CHECKING:

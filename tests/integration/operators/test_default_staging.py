@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
+from airflow_provider_sfevents.operators.chain import SfEventsFetchOperator
 from airflow_provider_sfevents.operators.publish import SfEventsPublishOperator
-from airflow_provider_sfevents.operators.sfevents import (
-    SfEventsFetchOperator,
-    SfEventsToSparkOperator,
-)
+from airflow_provider_sfevents.operators.sfevents import SfEventsToSparkOperator
 from airflow_provider_sfevents.sensors.sfevents import SfEventsSensor
 from tests.integration.operators.conftest import ORDERS
 

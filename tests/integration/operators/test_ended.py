@@ -15,10 +15,8 @@ import pytest
 from airflow.sdk.exceptions import AirflowException
 
 from airflow_provider_sfevents import steps
-from airflow_provider_sfevents.operators.sfevents import (
-    SfEventsFetchOperator,
-    SfEventsToSparkOperator,
-)
+from airflow_provider_sfevents.operators.chain import SfEventsFetchOperator
+from airflow_provider_sfevents.operators.sfevents import SfEventsToSparkOperator
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.lease_holder import LeaseHolder
 from airflow_provider_sfevents.staging.manifest import Run

@@ -11,10 +11,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 from airflow_provider_sfevents.emulator import Emulator, Knobs
-from airflow_provider_sfevents.operators.sfevents import (
-    SfEventsCommitOperator,
-    SfEventsFetchOperator,
-)
+from airflow_provider_sfevents.operators.chain import SfEventsCommitOperator, SfEventsFetchOperator
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Manifest, Receipt
 from tests.integration.emulator.resting import Rest

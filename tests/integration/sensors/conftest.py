@@ -23,10 +23,7 @@ from airflow.sdk._shared.module_loading import import_string
 from airflow.sdk.exceptions import AirflowSkipException, TaskDeferred
 
 from airflow_provider_sfevents.emulator import Emulator, Knobs
-from airflow_provider_sfevents.operators.sfevents import (
-    SfEventsCommitOperator,
-    SfEventsFetchOperator,
-)
+from airflow_provider_sfevents.operators.chain import SfEventsCommitOperator, SfEventsFetchOperator
 from airflow_provider_sfevents.sensors.sfevents import SfEventsSensor
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Receipt

@@ -22,9 +22,7 @@ DAG = """
 
     import pendulum
     from airflow.sdk import dag, task, task_group
-    from airflow_provider_sfevents.operators.sfevents import (
-        SfEventsCommitOperator, SfEventsFetchOperator,
-    )
+    from airflow_provider_sfevents.operators import chain
     from airflow_provider_sfevents.sensors.sfevents import SfEventsSensor
 
     ORDERS = "/event/Order__e"
@@ -48,8 +46,8 @@ DAG = """
             each = {"topic": ORDERS, "consumer": name, "position_store": store, "idle_seconds": 1}
             pace = {"timeout": 60, "poke_interval": 1, "min_events": 2}
             wait = SfEventsSensor(task_id=f"wait_{name}", **pace, **each, **mode)
-            fetch = SfEventsFetchOperator(task_id=f"fetch_{name}", **each)
-            commit = SfEventsCommitOperator(
+            fetch = chain.SfEventsFetchOperator(task_id=f"fetch_{name}", **each)
+            commit = chain.SfEventsCommitOperator(
                 task_id=f"commit_{name}", batch=fetch.output, position_store=store
             )
             wait >> fetch >> land.override(task_id=f"land_{name}")(fetch.output) >> commit

@@ -20,10 +20,7 @@ from airflow_provider_sfevents.hooks.run_context import (
     tell_assets,
     was_cleared,
 )
-from airflow_provider_sfevents.operators.sfevents import (
-    SfEventsCommitOperator,
-    SfEventsFetchOperator,
-)
+from airflow_provider_sfevents.operators.chain import SfEventsCommitOperator, SfEventsFetchOperator
 from airflow_provider_sfevents.sensors.sfevents import SfEventsSensor
 from airflow_provider_sfevents.staging.manifest import Run
 

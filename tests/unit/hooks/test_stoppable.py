@@ -16,13 +16,10 @@ from airflow.sdk.execution_time.comms import CommsDecoder
 from typing_extensions import override
 
 from airflow_provider_sfevents.hooks.stoppable import StoppableTask
+from airflow_provider_sfevents.operators.chain import SfEventsCommitOperator, SfEventsFetchOperator
 from airflow_provider_sfevents.operators.entity_snapshot import SfEventsEntitySnapshotOperator
 from airflow_provider_sfevents.operators.publish import SfEventsPublishOperator
-from airflow_provider_sfevents.operators.sfevents import (
-    SfEventsCommitOperator,
-    SfEventsFetchOperator,
-    SfEventsToSparkOperator,
-)
+from airflow_provider_sfevents.operators.sfevents import SfEventsToSparkOperator
 from airflow_provider_sfevents.sensors.sfevents import SfEventsSensor
 
 if TYPE_CHECKING:

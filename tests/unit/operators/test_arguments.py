@@ -11,11 +11,8 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import DAG
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.operators.sfevents import (
-    SfEventsCommitOperator,
-    SfEventsFetchOperator,
-    SfEventsToSparkOperator,
-)
+from airflow_provider_sfevents.operators.chain import SfEventsCommitOperator, SfEventsFetchOperator
+from airflow_provider_sfevents.operators.sfevents import SfEventsToSparkOperator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -257,7 +254,7 @@ def test_airflow_shows_what_is_wrong_as_an_import_error(tmp_path: Path) -> None:
     dag = tmp_path / "broken.py"
     dag.write_text(
         "from airflow.sdk import DAG\n"
-        "from airflow_provider_sfevents.operators.sfevents import SfEventsFetchOperator\n"
+        "from airflow_provider_sfevents.operators.chain import SfEventsFetchOperator\n"
         "with DAG('broken', schedule=None):\n"
         "    SfEventsFetchOperator(task_id='fetch', topic='/event/Order__e', max_events=0)\n"
     )

@@ -4,11 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from airflow_provider_sfevents.operators.chain import SfEventsFetchOperator
 from airflow_provider_sfevents.operators.fetching import StageTimes, fetch_seconds
-from airflow_provider_sfevents.operators.sfevents import (
-    SfEventsFetchOperator,
-    SfEventsToSparkOperator,
-)
+from airflow_provider_sfevents.operators.sfevents import SfEventsToSparkOperator
 
 
 @pytest.mark.parametrize(
