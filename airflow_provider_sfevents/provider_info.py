@@ -236,6 +236,11 @@ _EXTRA_FIELDS: dict[str, Any] = {
         "pubsub or streaming, for topics that both APIs have and tasks that do not say it. Empty "
         "takes pubsub. PushTopics and generic channels always use the Streaming API.",
     ),
+    "streaming_sessions": _text(
+        "Streaming API sessions",
+        "Sessions that a triggerer has at once; waits beyond them take turns. Below the org's "
+        "limit of CometD clients. Empty takes 10.",
+    ),
     "pubsub_endpoint": _text(
         "Pub/Sub API endpoint",
         "Host of the gRPC service; its port is the Pub/Sub port. Empty takes the global host, "

@@ -9,6 +9,7 @@ from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.pubsub.auth.secret import Secret
 from airflow_provider_sfevents.pubsub.auth.settings import (
     SOAP_DEFAULT_VERSION,
+    STREAMING_SESSIONS,
     ClientCredentials,
     JwtBearer,
     Login,
@@ -104,6 +105,18 @@ class ConnectionFields:
         """
         return Secret(self.secret(key).reveal().strip())
 
+    def number(self, key: str, default: int) -> int:
+        """Return an extra that is a whole number: an int, or text from a form or URI.
+
+        :raises ConfigurationError: it is none.
+        """
+        value = self.value(key)
+        if value in (None, ""):
+            return default
+        if type(value) is int or (isinstance(value, str) and value.strip().isdecimal()):
+            return int(value)
+        raise ConfigurationError(f"extra `{key}` must be a whole number, not {value!r}")
+
     def flag(self, key: str) -> bool:
         """Return an extra that is yes or no: a bool from the form, text from a connection's URI.
 
@@ -165,6 +178,7 @@ def settings_with(fields: ConnectionFields, login: Callable[[ConnectionFields], 
             plaintext=fields.flag("plaintext"),
             allowed_hosts=tuple(fields.text("allowed_hosts").replace(",", " ").split()),
             transport=fields.text("transport"),
+            streaming_sessions=fields.number("streaming_sessions", STREAMING_SESSIONS),
         )
     except ConfigurationError as error:
         raise ConfigurationError(f"connection {fields.conn_id!r}: {error}") from error

@@ -6,7 +6,9 @@
    `rest`. A session that is not closed counts against the org's clients for a while.
 3. An answer without an event proves that none came until then. It counts as a keepalive with the
    replay id of the last event.
-4. At `latest` the subscription's own time is told, once. From then on a session that is lost begins
+4. While others wait for a session, this one is given up after some seconds without an event, and
+   the topic is subscribed to again, after the last event, when it is its turn.
+5. At `latest` the subscription's own time is told, once. From then on a session that is lost begins
    at `earliest`, and events that were created before are passed over.
 """
 
@@ -25,6 +27,7 @@ from airflow_provider_sfevents.pubsub.streaming.delivery import from_messages
 from airflow_provider_sfevents.pubsub.topic_names import retention
 from airflow_provider_sfevents.replay_point import EARLIEST, LATEST, ReplayPoint
 from airflow_provider_sfevents.streaming.message_columns import created_at
+from airflow_provider_sfevents.streaming.session_slots import TURN_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.pubsub.streaming.bounded_fetch import OnKeepalive
     from airflow_provider_sfevents.pubsub.streaming.delivery import Delivery, ReceivedMessage
     from airflow_provider_sfevents.streaming.bayeux_messages import StreamedEvent
+    from airflow_provider_sfevents.streaming.session_slots import SessionSlots
     from airflow_provider_sfevents.streaming.streaming_session import StreamingSession
 
 
@@ -47,12 +51,13 @@ class StreamingSource:
     :param on_time: awaited with the text of the replay point that `latest` stands for.
     :param listened_at: time up to which an earlier subscription has shown that no event followed
         `start`; None: unknown.
+    :param slots: of the org's sessions.
     :ivar passed_over: events that were created before the time at which the batch starts.
     """
 
     def __init__(
         self,
-        session: StreamingSession,
+        open_session: Callable[[], StreamingSession],
         topic: str,
         start: ReplayPoint,
         clock: Clock,
@@ -61,8 +66,13 @@ class StreamingSource:
         columns: Callable[[Sequence[StreamedEvent]], Awaitable[list[ReceivedMessage]]],
         on_time: OnKeepalive | None = None,
         listened_at: datetime | None = None,
+        slots: SessionSlots,
     ) -> None:
-        self._session = session
+        self._open_session = open_session
+        self._session = open_session()
+        self._slots = slots
+        self._has_slot = False
+        self._turn_ends = 0.0
         self._topic = topic
         self._start = start
         self._not_before = start.not_before
@@ -144,18 +154,62 @@ class StreamingSource:
         if self._has_closed:
             return []
         self._has_closed = True
-        return await self._session.close()
+        return await self._leave()
+
+    async def _leave(self) -> list[StreamedEvent]:
+        """End the session and give its slot back; returns events that came meanwhile."""
+        try:
+            return await self._session.close()
+        finally:
+            if self._has_slot:
+                self._has_slot = False
+                self._slots.give()
 
     async def _receive(self) -> Delivery:
         if self._since is None:
-            await self._subscribe()
-            self._since = self._clock.monotonic()
-        events = await self._session.receive()
+            await self._begin()
+        events = await self._answer()
+        if events is None:
+            return await self._pass_on()
+        now = self._clock.monotonic()
         if self._session.trouble is None and self.losses:
-            self._since = max(self._since, self._clock.monotonic() - 1.0)
+            self._since = max(self._since or now, now - 1.0)
         self._answers += 1
+        if events:
+            self._turn_ends = now + TURN_SECONDS
         # The service answers the first connect of a session at once, whether or not events follow.
         return await self._delivery(events, is_idle=not events and self._answers > 1)
+
+    async def _begin(self) -> None:
+        """Subscribe, when there is a slot for the session."""
+        if not self._has_slot:
+            await self._slots.take()
+            self._has_slot = True
+        await self._subscribe()
+        self._since = self._clock.monotonic()
+        self._turn_ends = self._since + TURN_SECONDS
+
+    async def _answer(self) -> list[StreamedEvent] | None:
+        """Wait for the next answer; None: the turn is over, and others wait for a session."""
+        receiving = asyncio.ensure_future(self._session.receive())
+        try:
+            while not receiving.done():
+                left = self._turn_ends - self._clock.monotonic()
+                if left <= 0 and self._slots.is_contended:
+                    return None
+                await asyncio.wait((receiving,), timeout=left if left > 0 else TURN_SECONDS)
+            return receiving.result()
+        finally:
+            if not receiving.done():
+                receiving.cancel()
+                await asyncio.wait((receiving,))
+
+    async def _pass_on(self) -> Delivery:
+        """Leave the session to another wait; the next `next` takes another one."""
+        self._since = None
+        events = await self._leave()
+        self._session, self._answers = self._open_session(), 0
+        return await self._delivery(events)
 
     async def _subscribe(self) -> None:
         """Subscribe; at `latest`, tell the time for which it stands.
@@ -164,6 +218,8 @@ class StreamingSource:
         :raises ConfigurationError: `latest` has no time.
         """
         start = EARLIEST if self._not_before is not None else self._start
+        if self._latest:
+            start = ReplayPoint.after(self._latest)
         try:
             at = await self._session.subscribe(self._topic, start)
         except ReplayIdRefusedError as refused:

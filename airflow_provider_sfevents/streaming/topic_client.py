@@ -16,6 +16,7 @@ from airflow_provider_sfevents.pubsub.schema_cache import PROCESS_SCHEMAS, Schem
 from airflow_provider_sfevents.pubsub.streaming.bounded_fetch import BoundedFetch
 from airflow_provider_sfevents.pubsub.topic_names import TransportName, transport_for
 from airflow_provider_sfevents.streaming import message_columns
+from airflow_provider_sfevents.streaming.session_slots import slots_of
 from airflow_provider_sfevents.streaming.streaming_session import TRIES, StreamingSession
 from airflow_provider_sfevents.streaming.streaming_source import StreamingSource
 from airflow_provider_sfevents.streaming.topic_schemas import read_schema
@@ -147,7 +148,7 @@ class StreamingTopicClient:
             await self._before_fetch(topic)
         interrupt = asyncio.ensure_future(stop.wait()) if stop is not None else None
         source = StreamingSource(
-            self._new_session(outlast=outlast),
+            partial(self._new_session, outlast=outlast),
             topic,
             start,
             self._clock,
@@ -155,6 +156,7 @@ class StreamingTopicClient:
             columns=partial(self._columns, topic),
             on_time=on_keepalive,
             listened_at=listened_at,
+            slots=slots_of(self._settings),
         )
         try:
             batch = BoundedFetch(

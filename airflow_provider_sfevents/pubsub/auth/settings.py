@@ -36,6 +36,10 @@ Source: Salesforce's own command line (forcedotcom/sfdx-core, src/util/sfdcUrl.t
 `isSalesforceDomain` and `toLightningDomain`); the last one is that of Salesforce on Alibaba Cloud.
 """
 
+STREAMING_SESSIONS, MOST_STREAMING_SESSIONS = 10, 2000
+"""Default, and the most that any edition has (Streaming API Developer Guide, "Streaming API
+Limits"); a Developer edition has 20."""
+
 _HOST_NAME = re.compile(r"[0-9A-Za-z_](?:[0-9A-Za-z_.-]*[0-9A-Za-z_])?\.?")
 
 # SOAP login() answers in these versions alone (Salesforce help 005132110, "SOAP login()
@@ -192,6 +196,7 @@ class Settings:
     :param plaintext: no TLS to the API; to this machine only.
     :param allowed_hosts: further hosts that an org may be at; see rule 3.
     :param transport: API for topics that both have; empty: the Pub/Sub API.
+    :param streaming_sessions: sessions of the Streaming API that a process has at once at most.
     """
 
     login: Login
@@ -200,9 +205,16 @@ class Settings:
     plaintext: bool = False
     allowed_hosts: tuple[str, ...] = ()
     transport: str = ""
+    streaming_sessions: int = STREAMING_SESSIONS
 
     def __post_init__(self) -> None:
         check_transport("/event/", self.transport)
+        if not 1 <= self.streaming_sessions <= MOST_STREAMING_SESSIONS:
+            raise ConfigurationError(
+                f"streaming_sessions is {self.streaming_sessions}. Give a number from 1 to "
+                f"{MOST_STREAMING_SESSIONS}, below the org's limit of CometD clients "
+                "(DurableStreamingApiConcurrentClients)."
+            )
         for name in self.allowed_hosts:
             if not _HOST_NAME.fullmatch(name):
                 raise ConfigurationError(

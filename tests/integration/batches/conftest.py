@@ -66,6 +66,7 @@ class Consumer:
     announced_batch: str = ""
     bounds: Bounds = field(default_factory=lambda: Bounds(idle_seconds=0.4))
     transport: str = "pubsub"
+    sessions: int = 10
 
     @property
     def store(self) -> MappingStore:
@@ -84,6 +85,7 @@ class Consumer:
             ),
             endpoint=self.bus.endpoint,
             plaintext=True,
+            streaming_sessions=self.sessions,
         )
 
     def client(self, *, share_streams: bool = False) -> PubSubClient:

@@ -21,6 +21,7 @@ from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.client import PubSubClient
 from airflow_provider_sfevents.staging.area import StagingArea
 from airflow_provider_sfevents.staging.manifest import Run
+from airflow_provider_sfevents.streaming.topic_client import StreamingTopicClient
 from tests.harness import deaths
 
 if TYPE_CHECKING:
@@ -44,6 +45,9 @@ def kill_at(
         "root": str(consumer.root),
         "topic": consumer.topic,
         "managed": getattr(consumer, "managed", ""),
+        "transport": consumer.transport,
+        "max_events": consumer.bounds.max_events,
+        "initial_replay": consumer.initial_replay,
         "until": until,
         "positions": str(consumer.root.with_name("positions.json")),
     }
@@ -82,13 +86,17 @@ async def _stage(told: dict[str, Any]) -> None:
         consumer="orders",
         bounds=Bounds(
             idle_seconds=1.0,
+            max_events=told["max_events"],
             until=datetime.fromisoformat(told["until"]) if told["until"] else None,
         ),
         run=Run(dag="orders", run="r1", task="land"),
         managed=told["managed"],
+        transport=told["transport"],
+        initial_replay=told["initial_replay"],
     )
     store = MappingStore(KeptPositions(told["positions"]), "orders")
-    async with PubSubClient(settings) as client:
+    kind = StreamingTopicClient if told["transport"] == "streaming" else PubSubClient
+    async with kind(settings) as client:
         area = StagingArea(UPath(told["root"]))
         await stage_batch(request, client, area, lambda _: store, asyncio.Event())
 

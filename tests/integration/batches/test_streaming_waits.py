@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.batches.outcome import Empty, Staged
 from airflow_provider_sfevents.emulator import Emulator, Knobs
 from airflow_provider_sfevents.exceptions import (
@@ -24,6 +25,7 @@ from tests.integration.batches.conftest import (
     staged_ids,
     until,
 )
+from tests.integration.batches.killed import kill_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -170,6 +172,78 @@ def test_latest_in_a_wait(bus: Emulator, consumer: Consumer, waiter: Waiter) -> 
     assert isinstance(staged, Staged)
     assert staged.manifest.events == 1
     assert consumer.position.replay_id == staged_ids(consumer, staged)[-1]
+
+
+KILLED_AT = (
+    (steps.AUTHENTICATED, 1),
+    (steps.POSITION_BEGUN, 1),
+    (steps.ORIGIN_WRITTEN, 1),
+    (steps.LEASED, 1),
+    (steps.DELIVERED, 1),
+    (steps.DELIVERED, 2),
+    (steps.SCHEMA_KEPT, 1),
+    (steps.PART_CLOSED, 1),
+    (steps.MANIFEST_NEXT, 1),
+    (steps.MANIFEST_WRITTEN, 1),
+    (steps.CARRY_OVER_NEXT, 1),
+    (steps.CARRY_OVER_LEASED, 1),
+)
+
+
+@pytest.mark.parametrize("start", ["earliest", "latest"])
+@pytest.mark.parametrize(("step", "nth"), KILLED_AT, ids=lambda one: str(one))
+def test_a_kill_anywhere_loses_and_doubles_nothing(
+    bus: Emulator, consumer: Consumer, step: str, nth: int, start: str
+) -> None:
+    """A task that is killed at any step of its fetch leaves each event for one batch.
+
+    At `latest` the events come after a first run that found none.
+    """
+    consumer.initial_replay = start
+    consumer.bounds = Bounds(idle_seconds=1.5, max_events=5)
+    published = [] if start == "latest" else publish(bus, 1, 2)
+    if start == "latest":
+        publish(bus, 1, 2)
+        bus.clock.advance(seconds=5)
+        assert isinstance(consumer.run_once(), Empty)
+        if step in (steps.POSITION_BEGUN, steps.ORIGIN_WRITTEN):
+            pytest.skip("the position has begun")
+    published += publish(bus, 3, 6)
+
+    kill_at(consumer, step, nth)
+
+    found: list[str] = []
+    while isinstance(batch := consumer.run_once(), Staged):
+        assert batch.manifest.events <= 5
+        found += staged_ids(consumer, batch)
+    assert len(found) == len(set(found)) == len(published)
+
+
+def test_waits_take_turns(bus: Emulator, consumer: Consumer, tmp_path: Path) -> None:
+    """With one session for three waits, each gets its event while the others are silent."""
+    topics = [bus.define_event(f"Turn{one}__e", {"Number__c": "Double"}) for one in range(3)]
+    waiters = [
+        Waiter(
+            consumer=replace(
+                consumer, topic=topic, positions={}, root=tmp_path / topic[-7:], sessions=1
+            )
+        )
+        for topic in topics
+    ]
+    batches = [one.next_batch() for one in waiters]
+
+    async def run() -> list[int]:
+        waits = [
+            asyncio.create_task(one.wait(batch))
+            for one, batch in zip(waiters, batches, strict=True)
+        ]
+        found = []
+        for topic, wait in zip(reversed(topics), reversed(waits), strict=True):
+            await asyncio.to_thread(bus.publish, topic, [{"Number__c": 1.0}])
+            found.append((await wait).events)
+        return found
+
+    assert asyncio.run(run()) == [1, 1, 1]
 
 
 @pytest.mark.parametrize(

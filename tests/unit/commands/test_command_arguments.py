@@ -33,6 +33,7 @@ def test_the_commands_are_those_that_messages_name() -> None:
         "position forget",
         "position set",
         "position show",
+        "tail",
         "topics describe",
         "topics list",
     ]
@@ -43,7 +44,8 @@ def test_every_command_is_there_when_it_is_given(words: str) -> None:
     """The lazily loaded name of each command leads to a function."""
     path = inspect.getclosurevars(actions()[words].func).nonlocals["import_path"]
     module, _, name = path.rpartition(".")
-    assert module.endswith(f".{words.partition(' ')[0]}")
+    room = {"tail": "topics"}.get(words, words.partition(" ")[0])
+    assert module.endswith(f".{room}")
     assert callable(getattr(import_module(module), name))
 
 
