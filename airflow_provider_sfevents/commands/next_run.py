@@ -222,7 +222,10 @@ def _planned(
             f"lands batch {batch.batch_id} ({counted(batch.events, 'event')}), which is staged, "
             "and commits it; nothing is fetched."
         )
-    after = _FROM.get(plan.subscribe_at.to_text(), f"the events after {plan.subscribe_at}")
+    start = plan.subscribe_at
+    after = _FROM.get(start.to_text(), f"the events after {start}")
+    if start.not_before is not None:
+        after = f"the events that were created from {start.not_before:%Y-%m-%d %H:%M:%S} UTC on"
     if plan.kept:
         return (
             f"continues batch {batch.batch_id}: it keeps the {counted(plan.events, 'event')} of "

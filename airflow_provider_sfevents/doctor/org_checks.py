@@ -40,10 +40,14 @@ from airflow_provider_sfevents.pubsub.rest.rest_calls import RestCalls
 from airflow_provider_sfevents.pubsub.topic_names import (
     ALL_CHANGES,
     TopicKind,
+    TransportName,
     channel_of,
     kind_of,
     topic_of,
+    transport_for,
 )
+from airflow_provider_sfevents.streaming.streaming_session import StreamingSession
+from airflow_provider_sfevents.streaming.topic_client import StreamingTopicClient
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -169,6 +173,9 @@ class OrgChecks:
 
     def _topic_checks(self, topic: str) -> list[_Check]:
         name = lines.topic_check(topic)
+        if transport_for(topic) is TransportName.STREAMING:
+            needs = (lines.LOGIN, lines.SCOPES)
+            return [_Check(name=name, look=lambda: self._legacy_topic(topic), needs=needs)]
         found = [_Check(name=name, look=lambda: self._topic(topic), needs=(lines.API,))]
         if channel_of(topic) is not None:
             look = self._all_changes if topic == ALL_CHANGES else self._channel
@@ -235,10 +242,27 @@ class OrgChecks:
         return lines.scopes_finding(await self._client.session())
 
     async def _api(self) -> Finding:
+        if self._settings.transport == TransportName.STREAMING:
+            return await self._streaming_api()
         await self._client.check(self._seconds)
         return ok(lines.API, f"Pub/Sub API reached at {self._settings.endpoint}, over HTTP/2.")
 
+    async def _streaming_api(self) -> Finding:
+        async with StreamingSession(self._settings, tries=0, clock=self._clock) as session:
+            await session.open()
+        instance = (await self._client.session()).instance_url
+        return ok(lines.API, f"Streaming API reached at {instance}, with a session of its own.")
+
+    async def _legacy_topic(self, topic: str) -> Finding:
+        async with StreamingTopicClient(self._settings, clock=self._clock) as client:
+            await client.require_readable(topic)
+        return ok(lines.topic_check(topic), "It is there, and the connection's user may read it.")
+
     async def _topic(self, topic: str) -> Finding:
+        if self._settings.transport == TransportName.STREAMING:
+            return not_checked(
+                lines.topic_check(topic), "The Streaming API tells when subscribing."
+            )
         await self._client.require_readable(topic)
         return ok(lines.topic_check(topic), "The connection's user may subscribe.")
 

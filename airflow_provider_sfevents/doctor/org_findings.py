@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.pubsub.rest.org_limits import Allowance
 
 CONNECTION, CLOCK, LOGIN, SCOPES = "connection", "clock", "login", "scopes"
-API, ALLOWANCE = "Pub/Sub API", "allowance"
+API, ALLOWANCE = "event API", "allowance"
 
 ELSEWHERE = (
     "permissions on topics",

@@ -18,7 +18,7 @@ from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
 from airflow_provider_sfevents.hooks.task_thread import run_async
 from airflow_provider_sfevents.operators import spark_submission
 from airflow_provider_sfevents.operators.worker_checks import worker_findings
-from airflow_provider_sfevents.pubsub.topic_names import check_pubsub_topic
+from airflow_provider_sfevents.pubsub.topic_names import check_topic
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -152,4 +152,4 @@ class SfEventsDoctorOperator(spark_submission.SubmitsToSpark, SparkSubmitOperato
                 )
         elif isinstance(self.topics, (list, tuple)):  # otherwise it is another task's result
             for one in self.topics:
-                check_constant(check_pubsub_topic, one)
+                check_constant(check_topic, one)

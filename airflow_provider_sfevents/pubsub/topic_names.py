@@ -40,6 +40,8 @@ class TopicKind(StrEnum):
     CHANGES = "change events"
     EVENT_CHANNEL = "channel of platform events"
     CHANGE_CHANNEL = "channel of change events"
+    PUSH_TOPIC = "PushTopic"
+    GENERIC = "generic channel"
 
 
 def check_topic(topic: Any) -> str:
@@ -128,6 +130,8 @@ def channel_of(topic: str) -> str | None:
 
 def kind_of(topic: str) -> TopicKind:
     """Kind of a topic, by its name alone."""
+    if topic.startswith(_LEGACY_ROOTS):
+        return TopicKind.PUSH_TOPIC if topic.startswith("/topic/") else TopicKind.GENERIC
     of_changes = topic.startswith("/data/")
     if channel_of(topic) is not None:
         return TopicKind.CHANGE_CHANNEL if of_changes else TopicKind.EVENT_CHANNEL

@@ -150,6 +150,13 @@ class StreamingSession:
             raise
         return self._subscribed_at.get(channel)
 
+    async def open(self) -> None:
+        """Begin a session without a subscription, to see that the service can be used.
+
+        :raises SfEventsError: it cannot.
+        """
+        await self._ready()
+
     def restart_from_earliest(self, channel: str) -> None:
         """Subscribe from the earliest event when the session has to be replaced before an event."""
         self._bayeux.channels[channel].replay = ALL_EVENTS

@@ -13,6 +13,7 @@ from airflow_provider_sfevents.pubsub.auth.session import long_id
 from airflow_provider_sfevents.pubsub.rest.offered_topics import (
     EventChannelMember,
     OfferedTopic,
+    legacy,
     offered,
 )
 from airflow_provider_sfevents.pubsub.topic_names import STANDARD_CHANNEL, channel_name
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 _CHANNELS = (
     "SELECT Id, DeveloperName, MasterLabel, ChannelType, NamespacePrefix FROM PlatformEventChannel"
 )
+_PUSH_TOPICS = "SELECT Name, Description FROM PushTopic WHERE IsActive = true"
+_GENERIC = "SELECT Name, Description FROM StreamingChannel"
 _MEMBERS = "SELECT Id, EventChannel, SelectedEntity FROM PlatformEventChannelMember"
 
 
@@ -48,7 +51,18 @@ async def list_topics(
             f"Channels and the objects with change events are not known: {error} To read them "
             "the user needs the permission View Setup and Configuration."
         )
-    return offered(described["sobjects"], channels, members, unselected=unselected), problem
+    found = offered(described["sobjects"], channels, members, unselected=unselected)
+    found += legacy(await _plain_rows(rest, _PUSH_TOPICS), await _plain_rows(rest, _GENERIC))
+    return found, problem
+
+
+async def _plain_rows(rest: RestCalls, soql: str) -> list[dict[str, Any]]:
+    """Rows of a query; none if the org does not have the object, or the user may not read it."""
+    try:
+        found, _ = await rest.get("/query", "Listing the org's topics", {"q": soql})
+    except ConfigurationError:
+        return []
+    return list(found.get("records", []))
 
 
 async def read_members(rest: RestCalls, channel: str) -> list[EventChannelMember]:

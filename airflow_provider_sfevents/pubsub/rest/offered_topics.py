@@ -88,6 +88,25 @@ def offered(
     return sorted(found, key=lambda one: (order.index(one.kind), one.topic))
 
 
+def legacy(
+    push_topics: Iterable[Mapping[str, Any]], generic: Iterable[Mapping[str, Any]]
+) -> list[OfferedTopic]:
+    """Topics that exist only over the Streaming API, by kind and name.
+
+    :param push_topics: rows of PushTopic with Name and Description.
+    :param generic: rows of StreamingChannel.
+    """
+    named = [(f"/topic/{one['Name']}", one) for one in push_topics]
+    named += [(str(one["Name"]), one) for one in generic]
+    return sorted(
+        (
+            OfferedTopic(topic=topic, kind=kind_of(topic), label=str(one.get("Description") or ""))
+            for topic, one in named
+        ),
+        key=lambda one: (one.kind is TopicKind.GENERIC, one.topic),
+    )
+
+
 def _of_object(one: Mapping[str, Any], selected: frozenset[str] | None) -> OfferedTopic | None:
     name = str(one.get("name", ""))
     if not _is_event(name, one):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.counting import counted
@@ -17,7 +18,7 @@ from airflow_provider_sfevents.exceptions import (
     SfEventsError,
     TransportError,
 )
-from airflow_provider_sfevents.pubsub.topic_names import is_exempt
+from airflow_provider_sfevents.pubsub.topic_names import is_exempt, retention
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -101,34 +102,42 @@ async def require_allowance(rest: RestCalls, topic: str, least: int) -> None:
             "The org's remaining deliveries cannot be read, so no events were requested "
             f"(min_allowance={least}): {error}"
         ) from error
-    left = check_allowance(found, least)
+    left = check_allowance(found, least, topic)
     log.info("The org has %d of %s left.", left.left, counted(left.most, "delivery", "deliveries"))
 
 
-def check_allowance(found: Mapping[str, Allowance], least: int) -> Allowance:
-    """The allowance of deliveries.
+def allowance_of(topic: str) -> str:
+    """Name of the allowance that counts a topic's deliveries."""
+    if topic.startswith("/topic/"):
+        return "DailyDurableStreamingApiEvents"
+    return "DailyDurableGenericStreamingApiEvents" if topic.startswith("/u/") else DELIVERIES
+
+
+def check_allowance(found: Mapping[str, Allowance], least: int, topic: str = "") -> Allowance:
+    """The allowance of a topic's deliveries.
 
     :raises QuotaExceededError: fewer are left.
     :raises ConfigurationError: the org does not report it, or its maximum is lower.
     """
-    left = found.get(DELIVERIES)
+    name = allowance_of(topic)
+    left = found.get(name)
     if left is None:
         raise ConfigurationError(
-            f"The org's limits lack {DELIVERIES}, so no events were requested "
+            f"The org's limits lack {name}, so no events were requested "
             f"(min_allowance={least}). Give the user the permission View Setup and "
             "Configuration, or leave min_allowance out."
         )
     if left.most < least:
         raise ConfigurationError(
             f"The org may have {counted(left.most, 'delivery', 'deliveries')} in 24 hours "
-            f"({DELIVERIES}), and min_allowance={least} is more: so many are never left, so "
+            f"({name}), and min_allowance={least} is more: so many are never left, so "
             "no events were requested. Lower min_allowance."
         )
     if left.left < least:
         raise QuotaExceededError(
             f"The org has {left.left} of {counted(left.most, 'delivery', 'deliveries')} left "
-            f"({DELIVERIES}, of 24 hours), and min_allowance={least}: no events were requested. "
-            "Events stay on the bus for 72 hours; run the task again after other subscribers have "
+            f"({name}, of 24 hours), and min_allowance={least}: no events were requested. Events "
+            f"stay on the bus for {retention(topic) // timedelta(hours=1)} hours; run the task again after other subscribers have "
             "used less, or lower min_allowance."
         )
     return left

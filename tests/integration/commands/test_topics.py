@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_sfevents.emulator import ChannelMember, Emulator, Knobs
+from tests.integration.emulator.resting import Rest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +24,9 @@ def org() -> Iterator[Emulator]:
         bus.define_entity("Case", {"Subject": "Text"}, selected=False)
         account = ChannelMember(topic="Account", enriched_fields=("Name",), filter="Name != null")
         bus.define_channel("/data/Own__chn", [account])
+        pushed = {"Name": "Cases", "Query": "SELECT Id FROM Account", "ApiVersion": 64.0}
+        assert Rest(bus).ask("POST", "/sobjects/PushTopic", pushed).status == 201
+        assert Rest(bus).ask("POST", "/sobjects/StreamingChannel", {"Name": "/u/News"}).body
         yield bus
         bus.check()
 
@@ -49,6 +53,8 @@ def test_topics_are_listed(ask: Hands) -> None:
         ("/data/AccountChangeEvent", "change events", True, []),
         ("/data/ChangeEvents", "channel of change events", None, ["AccountChangeEvent"]),
         ("/data/Own__chn", "channel of change events", None, ["AccountChangeEvent"]),
+        ("/topic/Cases", "PushTopic", None, []),
+        ("/u/News", "generic channel", None, []),
     ]
     every = {one["topic"]: one["selected"] for one in rows(ask, "topics", "list", "--all")}
     assert every["/data/CaseChangeEvent"] is False

@@ -13,6 +13,7 @@ import pytest
 from airflow_provider_sfevents.doctor.findings import CheckStatus, failures
 from airflow_provider_sfevents.pubsub.clock import Clock
 from tests.integration.doctor.conftest import FILTERED, HEALTHY
+from tests.integration.emulator.resting import Rest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,7 +36,7 @@ def test_a_healthy_set_up_has_no_failure(look: Look, org: Emulator, auth: str) -
     warned = [one.checked for one in found if one.status is CheckStatus.WARNING]
     assert warned == (["login"] if auth == "soap" else [])
     names = [one.checked for one in found]
-    assert names[:6] == ["connection", "proxy", "clock", "login", "scopes", "Pub/Sub API"]
+    assert names[:6] == ["connection", "proxy", "clock", "login", "scopes", "event API"]
     assert names[-1] == "allowance"
 
 
@@ -47,6 +48,22 @@ def test_no_check_asks_for_an_event(look: Look, org: Emulator) -> None:
     rest = [one.subject for one in org.requests[before:] if one.rpc == "rest"]
     assert all(one.startswith("GET ") for one in rest)
     assert (org.deliveries(), org.subscriptions) == (0, ())
+
+
+def test_topics_of_the_streaming_api(look: Look, org: Emulator) -> None:
+    """A PushTopic is looked up by REST; a connection of the Streaming API needs no gRPC."""
+    given = {"Name": "Seen", "Query": "SELECT Id FROM Account", "ApiVersion": 64.0}
+    assert Rest(org).ask("POST", "/sobjects/PushTopic", given).status == 201
+    assert failures(look(org.connection(), topics=["/topic/Seen"])) == []
+    missing = only_first(look(org.connection(), topics=["/topic/Unseen"]), "topic /topic/Unseen")
+    assert "does not exist" in missing.seen
+    connection = org.connection()
+    connection["extra"]["transport"] = "streaming"
+    connection["port"] = 1
+    found = look(connection, topics=["/topic/Seen", "/event/Order__e"])
+    assert failures(found) == []
+    [api] = [one for one in found if one.checked == "event API"]
+    assert api.seen.startswith("Streaming API reached at http")
 
 
 def test_filters_and_members_are_shown(look: Look, org: Emulator) -> None:
@@ -229,13 +246,13 @@ def test_a_session_that_has_ended(look: Look, org: Emulator) -> None:
     """A session token needs no login, so the API is the first to refuse it."""
     connection = org.connection("session")
     org.revoke(connection["extra"]["session_token"])
-    assert "fresh" in only_first(look(connection), "Pub/Sub API").remedy
+    assert "fresh" in only_first(look(connection), "event API").remedy
 
 
 def test_a_port_on_which_nothing_listens(look: Look, org: Emulator) -> None:
     """The line of the API has the endpoint."""
     found = look(org.connection(), fields={"port": 1}, topics=HEALTHY)
-    assert "127.0.0.1:1" in only_first(found, "Pub/Sub API").seen
+    assert "127.0.0.1:1" in only_first(found, "event API").seen
     assert found[-1].status is CheckStatus.OK, "the allowance is read over REST"
 
 
@@ -243,7 +260,7 @@ def test_a_port_without_http2(look: Look, org: Emulator) -> None:
     """A web server's port is not that of the Pub/Sub API."""
     port = int(org.my_domain_url.rpartition(":")[2])
     found = look(org.connection(), fields={"port": port}, seconds=12.0)
-    only_first(found, "Pub/Sub API")
+    only_first(found, "event API")
 
 
 def test_tls_without_http2(look: Look, with_knobs: Callable[..., Emulator]) -> None:
@@ -251,27 +268,27 @@ def test_tls_without_http2(look: Look, with_knobs: Callable[..., Emulator]) -> N
     bus = with_knobs(tls=True)
     port = int(bus.my_domain_url.rpartition(":")[2])
     found = look(bus.connection(), fields={"port": port})
-    assert "does not offer HTTP/2" in only_first(found, "Pub/Sub API").remedy
+    assert "does not offer HTTP/2" in only_first(found, "event API").remedy
 
 
 def test_a_port_without_tls(look: Look, org: Emulator) -> None:
     """TLS to a port without it is a fault of the API's settings."""
     found = look(org.connection(), extra={"plaintext": False})
-    assert "does not speak TLS" in only_first(found, "Pub/Sub API").remedy
+    assert "does not speak TLS" in only_first(found, "event API").remedy
 
 
 def test_an_org_without_the_licence(look: Look, with_knobs: Callable[..., Emulator]) -> None:
     """The service's own code is in the line."""
     bus = with_knobs(seed=1)
     bus.fail_next("GetTopic", error_code="service.tenant.license")
-    assert "service.tenant.license" in only_first(look(bus.connection()), "Pub/Sub API").seen
+    assert "service.tenant.license" in only_first(look(bus.connection()), "event API").seen
 
 
 def test_an_api_that_is_silent(look: Look, with_knobs: Callable[..., Emulator]) -> None:
     """A connection on which no byte comes is given up in time."""
     bus = with_knobs(seed=2)
     bus.freeze()
-    only_first(look(bus.connection(), seconds=15.0), "Pub/Sub API")
+    only_first(look(bus.connection(), seconds=15.0), "event API")
     bus.thaw()
 
 

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, TopicError
+from airflow_provider_sfevents.pubsub.rest.org_limits import allowance_of
 from airflow_provider_sfevents.pubsub.topic_names import (
     TransportName,
     check_pubsub_topic,
@@ -51,6 +52,19 @@ def test_the_pubsub_api_has_no_push_topics() -> None:
     assert check_pubsub_topic("/event/Order__e") == "/event/Order__e"
     with pytest.raises(TopicError, match="exists only over the Streaming API"):
         check_pubsub_topic("/u/Notices")
+
+
+@pytest.mark.parametrize(
+    ("topic", "name"),
+    [
+        ("/topic/Orders", "DailyDurableStreamingApiEvents"),
+        ("/u/Notices", "DailyDurableGenericStreamingApiEvents"),
+        ("/data/ChangeEvents", "DailyDeliveredPlatformEvents"),
+    ],
+)
+def test_each_kind_of_topic_has_its_allowance(topic: str, name: str) -> None:
+    """PushTopics and generic events are counted apart from platform and change events."""
+    assert allowance_of(topic) == name
 
 
 @pytest.mark.parametrize(
