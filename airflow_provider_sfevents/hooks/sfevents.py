@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 
+from airflow_provider_sfevents.batches.position.position_metrics import Metric
 from airflow_provider_sfevents.doctor.findings import failures, message
 from airflow_provider_sfevents.doctor.org_checks import OrgChecks
 from airflow_provider_sfevents.doctor.org_findings import ELSEWHERE
@@ -20,6 +21,7 @@ from airflow_provider_sfevents.hooks.connection import (
 )
 from airflow_provider_sfevents.hooks.memory_batch import Fetched, fetch_into_memory
 from airflow_provider_sfevents.hooks.stock_connection import STOCK_TYPE, stock_settings
+from airflow_provider_sfevents.hooks.task_metrics import emit
 from airflow_provider_sfevents.hooks.task_thread import run_async_in_thread
 from airflow_provider_sfevents.pubsub.auth.secret import Secret
 from airflow_provider_sfevents.pubsub.bounds import Bounds
@@ -173,7 +175,9 @@ class SfEventsHook(BaseHook):
         :raises SfEventsError: the number cannot be read.
         """
         async with self.rest() as rest:
-            await org_limits.require_allowance(rest, topic, least)
+            left = await org_limits.require_allowance(rest, topic, least)
+        if left is not None:
+            emit([Metric(name="allowance_left", value=left.left, labels={"topic": topic})])
 
     async def read_records(
         self, request: SnapshotRequest, root: UPath

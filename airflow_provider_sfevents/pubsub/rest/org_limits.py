@@ -86,15 +86,16 @@ def allowances(said: Any) -> dict[str, Allowance]:
     }
 
 
-async def require_allowance(rest: RestCalls, topic: str, least: int) -> None:
+async def require_allowance(rest: RestCalls, topic: str, least: int) -> Allowance | None:
     """Refuse to begin while the org has fewer deliveries left than `least`.
 
+    :returns: the allowance; None: the topic's deliveries are not counted.
     :raises QuotaExceededError: too few are left.
     :raises SfEventsError: the number cannot be read; of the same class as the failure.
     """
     if is_exempt(topic):
         log.info("Deliveries on %s are not counted against the org's allowance.", topic)
-        return
+        return None
     try:
         found = await read_limits(rest)
     except SfEventsError as error:
@@ -104,6 +105,7 @@ async def require_allowance(rest: RestCalls, topic: str, least: int) -> None:
         ) from error
     left = check_allowance(found, least, topic)
     log.info("The org has %d of %s left.", left.left, counted(left.most, "delivery", "deliveries"))
+    return left
 
 
 def allowance_of(topic: str) -> str:
