@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.staging.layout import topic_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -42,17 +43,12 @@ def check_consumer(consumer: Any) -> str:
     return consumer
 
 
-def dotted(topic: str) -> str:
-    """Return `/event/Order__e` as `event.Order__e`, which any secrets backend accepts in a key."""
-    return topic.strip("/").replace("/", ".")
-
-
 def variable_key(consumer: str, topic: str) -> str:
     """Return the key of the Airflow Variable, and of users' own stores.
 
     :raises ConfigurationError: longer than Airflow's database accepts.
     """
-    key = f"sfevents.{consumer}.{dotted(topic)}"
+    key = f"sfevents.{consumer}.{topic_name(topic)}"
     if len(key) > _KEY_LENGTH:
         raise ConfigurationError(
             f"The position of consumer {consumer!r} on {topic} would be Variable {key!r}, "
@@ -67,7 +63,7 @@ def asset_key(consumer: str) -> str:
 
 
 def xcom_key(topic: str) -> str:
-    return f"sfevents.position.{dotted(topic)}"
+    return f"sfevents.position.{topic_name(topic)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

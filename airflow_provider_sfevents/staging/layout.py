@@ -22,6 +22,7 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import quote
 
 KEEPALIVE_POINT = "keepalive_point.json"
@@ -62,9 +63,17 @@ FOOTER = "sfevents"  # key in a staged file's Parquet footer; its value is `Part
 
 def topic_folder(org_id: str, consumer: str, topic: str) -> str:
     """Return the path of a consumer's topic below the staging root, one segment per name."""
-    return "/".join(
-        (_segment(org_id), _segment(consumer), _segment(topic.lstrip("/").replace("/", ".")))
-    )
+    return "/".join((_segment(org_id), _segment(consumer), _segment(topic_name(topic))))
+
+
+def topic_name(topic: str) -> str:
+    """Return `/event/Order__e` as `event.Order__e`, of characters that keys and paths take.
+
+    Other characters, which a filter may have, become their code after a dash, which no name of a
+    topic has: `/topic/Orders?City=Rome` is `topic.Orders-3fCity-3dRome`.
+    """
+    dotted = topic.strip("/").replace("/", ".")
+    return re.sub(r"[^\w.]", lambda found: f"-{ord(found[0]):02x}", dotted, flags=re.ASCII)
 
 
 def batch_folder(epoch: str, batch_number: int) -> str:

@@ -116,6 +116,22 @@ def test_a_push_topic_in_a_table(spark: Any, bus: Emulator, tmp_path: Path) -> N
     ]
 
 
+def test_a_filtered_push_topic(spark: Any, bus: Emulator, tmp_path: Path) -> None:
+    """A filter selects records; it is a topic of its own, whose batches Spark finds."""
+    given = {"Name": "ByName", "Query": "SELECT Id, Name FROM Account", "ApiVersion": 64.0}
+    assert Rest(bus).ask("POST", "/sobjects/PushTopic", given).status == 201
+    for name in ("Acme", "Other"):
+        bus.create("Account", {"Name": name})
+    lake = by_path("parquet", spark, tmp_path / "lake")
+    of = consumer(bus, tmp_path, "/topic/ByName?Name=Acme", "streaming")
+    path = staged(of)
+    assert "/topic.ByName-3fName-3dAcme/" in path
+
+    lake.land(path)
+
+    assert lake.rows("ByName", "Name", "event_topic") == [("Acme", "/topic/ByName?Name=Acme")]
+
+
 @pytest.mark.full
 def test_both_transports_make_the_same_records(
     spark: Any, staging: Staging, bus: Emulator, tmp_path: Path, jars: Any
