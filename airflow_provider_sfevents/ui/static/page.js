@@ -378,10 +378,22 @@ function Overview() {
     Fragment,
     null,
     h(Heading, { as: "h1", mb: 3, size: "xl" }, "Salesforce events"),
-    h(Loaded, api, ({ positions, problems }) =>
+    h(Loaded, api, ({ positions, problems, waits }) =>
       h(
         Fragment,
         null,
+        waits.silent > 0 &&
+          h(
+            Alert.Root,
+            { mb: 3, status: "warning" },
+            h(Alert.Indicator),
+            h(
+              Alert.Title,
+              null,
+              `${waits.silent} of ${waits.silent + waits.alive} watchers and deferred sensors are on `,
+              "no living triggerer: they start no runs and do not wake up. Start a triggerer.",
+            ),
+          ),
         positions.length > 0
           ? h(Positions, { positions })
           : h(Text, null, "There is no position that you may see. The first run of a DAG makes one."),

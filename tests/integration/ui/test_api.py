@@ -219,6 +219,27 @@ def test_a_position_is_shown_to_users_who_may_read_its_dag(page: Page) -> None:
     assert page.get("/api/position", "", **wanted).status_code == 404
 
 
+def test_waits_without_a_triggerer_are_told(page: Page) -> None:
+    """A trigger of this package that no living triggerer runs is silent; others do not count."""
+    from airflow.models.trigger import Trigger
+    from airflow.utils.session import create_session
+
+    def silent() -> int:
+        return int(page.get("/api/positions", "viewer").json()["waits"]["silent"])
+
+    before = silent()
+    ours = "airflow_provider_sfevents.triggers.sfevents.SfEventsTrigger"
+    with create_session() as session:
+        triggers = [Trigger(classpath=one, kwargs={}) for one in (ours, "other.Trigger")]
+        session.add_all(triggers)
+        session.flush()
+        ids = [one.id for one in triggers]
+    assert silent() == before + 1
+    with create_session() as session:
+        for one in ids:
+            session.delete(session.get(Trigger, one))
+
+
 def test_metrics_for_prometheus(page: Page) -> None:
     """Prometheus reads the metrics of the positions that the token's user may see."""
     committed = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=1)
