@@ -89,7 +89,7 @@ def age_hours(
 ) -> float | None:
     """Return the age in hours of the position's replay id; None if it has no replay id.
 
-    The bus keeps events for 72 hours.
+    Salesforce keeps events for `retention`.
     """
     since = replay_id_age.known_since(position, keepalive_point)
     return None if since is None else round((now - since) / timedelta(hours=1), 1)
@@ -164,15 +164,11 @@ def meaning(start: str, *, is_first: bool = False) -> list[str]:
     :param is_first: the consumer has not read the topic before.
     """
     if is_first and start != LATEST.to_text():
-        after = (
-            "that the bus still holds (72 hours)"
-            if start == EARLIEST.to_text()
-            else f"after {start}"
-        )
+        after = "that the bus still holds" if start == EARLIEST.to_text() else f"after {start}"
         return [f"The next run gets all events {after}."]
     if start == EARLIEST.to_text():
         return [
-            "The next run gets all events that the bus still holds (72 hours): every event is "
+            "The next run gets all events that the bus still holds: every event is "
             "delivered again and counts against the org's daily allowance.",
             LANDS_ONCE,
         ]

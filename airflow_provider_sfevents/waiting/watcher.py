@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents import steps
@@ -21,7 +22,7 @@ from airflow_provider_sfevents.batches.position.position_writes import Pin
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import LeaseHeldError, StagingError
 from airflow_provider_sfevents.pubsub.bounds import Bounds
-from airflow_provider_sfevents.pubsub.topic_names import transport_for
+from airflow_provider_sfevents.pubsub.topic_names import retention, transport_for
 from airflow_provider_sfevents.staging.sidecar_files import Announced
 from airflow_provider_sfevents.waiting import batch_status, listen, watch_rules
 from airflow_provider_sfevents.waiting.wait_result import GAVE_WAY
@@ -334,9 +335,10 @@ def _log(next_batch: NextBatch, announced: Announced, rules: Rules) -> None:
     log.warning(
         "Batch %s of %s was announced %d times, is not committed, and no run works on it: "
         "announcing it again. Find out why its runs fail; events that do not land leave the bus "
-        "after 72 hours. Next time in %s.",
+        "after %d hours. Next time in %s.",
         next_batch.batch_id,
         next_batch.topic,
         announced.times - 1,
+        retention(next_batch.topic) // timedelta(hours=1),
         watch_rules.again_after(rules, announced.times),
     )

@@ -104,7 +104,7 @@ def topic_error(name: str, topic: BusTopic | None) -> str:
 
 
 def _admission(topic: BusTopic, client: CometdClient, text: str) -> Callable[[bytes], bool] | None:
-    """Decision by payload if an event of a topic is for a client's subscription; None: all are.
+    """Return the rule that tells by a payload if a subscription gets the event; None: it gets all.
 
     :param text: filter of the subscription; empty without one.
     :raises MessageRefusedError: the filter names a field that the topic does not have.

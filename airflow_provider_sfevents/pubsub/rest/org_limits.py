@@ -136,10 +136,11 @@ def check_allowance(found: Mapping[str, Allowance], least: int, topic: str = "")
             "no events were requested. Lower min_allowance."
         )
     if left.left < least:
+        hours = retention(topic) // timedelta(hours=1)
         raise QuotaExceededError(
             f"The org has {left.left} of {counted(left.most, 'delivery', 'deliveries')} left "
             f"({name}, of 24 hours), and min_allowance={least}: no events were requested. Events "
-            f"stay on the bus for {retention(topic) // timedelta(hours=1)} hours; run the task again after other subscribers have "
+            f"stay on the bus for {hours} hours; run the task again after other subscribers have "
             "used less, or lower min_allowance."
         )
     return left

@@ -153,7 +153,7 @@ class Accelerated:
 
         :param arrays: columns, and the times.
         :param rows: index of the payload of each value.
-        :param sure: the values that are kept.
+        :param sure: which of the values are verified and stay.
         """
         import pyarrow as pa
 

@@ -124,7 +124,7 @@ def _files(spark: SparkSession, identifier: str) -> IcebergFiles:
 
 
 def _expiring(spark: SparkSession, identifier: str, before: datetime) -> int:
-    """Number of snapshots older than this, the newest left out."""
+    """Count the snapshots that are older than a time; the newest one never counts."""
     times = [
         row[0]
         for row in spark.table(f"{identifier}.snapshots")
