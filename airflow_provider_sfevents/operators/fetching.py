@@ -130,7 +130,8 @@ class FetchesBatch(ReadsTopic, BaseOperator):
         id in hex. (templated)
     :param replay_fallback: start after the bus has refused the stored replay id (expired, reset,
         invalid): `fail` leaves the decision to you, `earliest` takes all events that the bus still
-        holds, `latest` those from then on. The last two record a loss window.
+        holds, `latest` those from then on. The last two record a loss window. Over the Streaming
+        API, where a quiet topic's id expires, `fail` means `earliest` after the first batch.
     :param max_events: most events of a batch; never exceeded.
     :param max_bytes: the batch ends with the event that brings its payloads to this many bytes.
     :param max_seconds: bound of the fetch, and of the wait for an unavailable service. With

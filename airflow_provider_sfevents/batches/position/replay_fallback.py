@@ -7,7 +7,10 @@
    attempt at the batch, with whichever staging area, begins at the same replay point.
 3. `replay_fallback="latest"` is pinned like a first run at `latest`: the window is written with the
    replay id of the first keepalive or event.
-4. The event that pinned `latest` is in no file: the task that received it died before it closed the
+4. Over the Streaming API nothing renews a replay id while a topic is silent, so an expired one is
+   expected. There `fail` counts for the start of a first run alone: a later run continues at
+   `earliest`, with a loss window.
+5. The event that pinned `latest` is in no file: the task that received it died before it closed the
    file, and the bus delivers only later events. The position records a loss window of one event.
 """
 
@@ -20,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, ReplayIdRefusedError
 from airflow_provider_sfevents.positions import record
+from airflow_provider_sfevents.pubsub.topic_names import TransportName
 from airflow_provider_sfevents.replay_point import EARLIEST, LATEST, PRESETS
 from airflow_provider_sfevents.staging.manifest import LossWindow
 
@@ -70,6 +74,9 @@ def choose(
     :raises ReplayIdRefusedError: `replay_fallback` is `fail`; the message names the choices. Or the
         bus has also refused the replay point after an earlier loss window.
     """
+    is_streaming = position.transport == TransportName.STREAMING
+    if replay_fallback == FAIL and is_streaming and position.batch_number:
+        replay_fallback = EARLIEST.to_text()
     if replay_fallback == FAIL:
         raise ReplayIdRefusedError(_what_to_choose(refused, position, where))
     if position.loss is not None and position.loss.start == replay_fallback == EARLIEST.to_text():

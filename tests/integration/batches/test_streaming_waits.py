@@ -98,9 +98,9 @@ def test_a_poke_stages_what_is_pending(bus: Emulator, consumer: Consumer, waiter
 def test_silence_of_two_days(
     bus: Emulator, consumer: Consumer, waiter: Waiter, polls: bool
 ) -> None:
-    """One event, 96 hours of silence, one event: each lands once if a wait was there meanwhile.
+    """One event, 96 hours of silence, one event: each lands once, with or without a wait meanwhile.
 
-    Without one, it is unknown what was missed, and the user decides.
+    Without one it is unknown what was missed, so a loss window is recorded.
     """
     publish(bus, 1, 1)
     consumer.run_once()
@@ -111,16 +111,20 @@ def test_silence_of_two_days(
     if not polls:
         age_records(consumer, 96)
     publish(bus, 2, 1)
-    if not polls:
-        with pytest.raises(ReplayIdRefusedError, match="replay_fallback"):
-            consumer.stage()
-        consumer.replay_fallback = "earliest"
 
     staged = consumer.run_once()
 
     assert isinstance(staged, Staged)
     assert len(staged_ids(consumer, staged)) == 1
     assert bool(staged.manifest.losses) is not polls
+
+
+def test_a_wrong_start_of_a_first_run_is_refused(bus: Emulator, consumer: Consumer) -> None:
+    """A replay id that a user gives, and that the service does not have, is an error."""
+    publish(bus, 1, 1)
+    consumer.initial_replay = f"{2**40:016x}"
+    with pytest.raises(ReplayIdRefusedError, match="is the task's initial_replay"):
+        consumer.stage()
 
 
 def test_a_run_without_events_counts_as_listening(bus: Emulator, consumer: Consumer) -> None:
