@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, Self
@@ -218,8 +219,6 @@ def _has_no_schema(topic: str) -> bool:
 
 def _avro(found: Any) -> str:
     """The schema of an answer, without the id that REST adds to it."""
-    import json
-
     return json.dumps({name: value for name, value in found.items() if name != "uuid"})
 
 
