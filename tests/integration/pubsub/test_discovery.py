@@ -96,7 +96,7 @@ async def test_members_that_call_their_channel_by_its_id(
     assert found["/event/Sales__chn"].members == ("Order__e",)
     assert found["/data/ChangeEvents"].members == ("AccountChangeEvent",)
     assert "/data/CaseChangeEvent" not in found
-    assert len(login_server.paths) == 3
+    assert not any("PlatformEventChannelMember/" in path for path in login_server.paths)
 
 
 async def test_members_told_by_ids_alone(rest: RestCalls, login_server: LoginServer) -> None:
@@ -110,7 +110,7 @@ async def test_members_told_by_ids_alone(rest: RestCalls, login_server: LoginSer
     )
     found = {one.topic: one for one in await listed(rest)}
     assert found["/data/ChangeEvents"].members == ("AccountChangeEvent",)
-    assert login_server.paths[-1].endswith(
+    assert login_server.paths[3].endswith(
         "/tooling/sobjects/PlatformEventChannelMember/0v8000000000001AAA"
     )
 
@@ -150,6 +150,17 @@ async def test_an_org_without_describe(
     assert "object's name" not in str(told.value)
 
 
+async def test_topics_of_the_streaming_api(rest: RestCalls, login_server: LoginServer) -> None:
+    """PushTopics and generic channels come last; an org that refuses to tell has none."""
+    pushed, generic = rows({"Name": "Orders", "Description": "All"}), rows({"Name": "/u/News"})
+    says(login_server, OBJECTS, rows(), rows(), pushed, generic)
+    last = [(one.topic, one.label) for one in (await listed(rest))[-2:]]
+    assert last == [("/topic/Orders", "All"), ("/u/News", "")]
+    refused = (400, [{"errorCode": "INVALID_TYPE", "message": "sObject type is not supported"}])
+    says(login_server, OBJECTS, rows(), rows(), refused, refused)
+    assert not any(one.topic.startswith(("/topic", "/u/")) for one in await listed(rest))
+
+
 async def test_a_user_who_may_not_see_the_setup(rest: RestCalls, login_server: LoginServer) -> None:
     """Without permission for the setup topics come without channels; the reason names it."""
     says(login_server, OBJECTS, (403, NO_SETUP))
@@ -174,7 +185,7 @@ async def test_hook_and_command_tell_what_they_leave_out(
     token = {"auth": "session", "session_token": "00D000000000001!x"}
     connection = {"conn_type": "sfevents", "host": login_server.url, "extra": token}
     monkeypatch.setenv("AIRFLOW_CONN_SF_TEST", json.dumps(connection))
-    says(login_server, OBJECTS, (403, NO_SETUP), OBJECTS, (403, NO_SETUP))
+    says(login_server, *(OBJECTS, (403, NO_SETUP), rows(), rows()) * 2)
     found = await to_thread.run_sync(SfEventsHook("sf_test").list_topics)
     assert "/event/Order__e" in [one.topic for one in found]
     assert "View Setup and Configuration" in caplog.text
