@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-SCALE = 0.005
+SCALE = 0.02
 """Of the 110 s for which the service holds a poll."""
 
 
