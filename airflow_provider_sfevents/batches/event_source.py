@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from airflow_provider_sfevents.batches.managed.managed_source import ManagedSource
+from airflow_provider_sfevents.batches.position.replay_id_age import keepalive_point_at
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import ConfigurationError, StagingError
 from airflow_provider_sfevents.pubsub.client import PubSubClient
@@ -164,12 +165,8 @@ def _streamed(
 
 def _listened_at(next_batch: NextBatch, folder: TopicFolder) -> datetime | None:
     """Return the time up to which a subscription has shown that no event followed. Blocks."""
-    point = folder.read_keepalive_point()
-    is_ours = point is not None and (point.epoch, point.batch_number) == (
-        next_batch.epoch,
-        next_batch.batch_number - 1,
-    )
-    known = [next_batch.listened_at, point.seen_at if point is not None and is_ours else ""]
+    point = keepalive_point_at(folder, next_batch.epoch, next_batch.batch_number - 1)
+    known = [next_batch.listened_at, point.seen_at if point is not None else ""]
     return max((datetime.fromisoformat(one) for one in known if one), default=None)
 
 

@@ -259,7 +259,7 @@ class PubSubClient:
                 receive,
                 on_keepalive=on_keepalive,
                 already=already,
-                stopped=stop.is_set if stop is not None else _never,
+                stopped=stop.is_set if stop is not None else None,
                 times_of=self.times_of,
                 clock=self._clock,
             )
@@ -356,7 +356,3 @@ class PubSubClient:
                 schema = ""  # its events have no readable time
             self._readers[schema_id] = event_time_reader(schema)
         return self._readers[schema_id]
-
-
-def _never() -> bool:
-    return False

@@ -166,7 +166,7 @@ class StreamingTopicClient:
                 receive,
                 on_keepalive=on_keepalive,
                 already=already,
-                stopped=stop.is_set if stop is not None else _never,
+                stopped=stop.is_set if stop is not None else None,
                 times_of=self.times_of,
                 clock=self._clock,
             )
@@ -220,7 +220,3 @@ def _has_no_schema(topic: str) -> bool:
 def _avro(found: Any) -> str:
     """The schema of an answer, without the id that REST adds to it."""
     return json.dumps({name: value for name, value in found.items() if name != "uuid"})
-
-
-def _never() -> bool:
-    return False

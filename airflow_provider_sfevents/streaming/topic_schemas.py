@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.exceptions import TopicError
 from airflow_provider_sfevents.pubsub.rest.generic_events import channel_id, records_named
+from airflow_provider_sfevents.pubsub.topic_names import TopicKind, kind_of
 from airflow_provider_sfevents.staging.manifest import CHANGE_TYPE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from airflow_provider_sfevents.pubsub.rest.rest_calls import RestCalls
-
-PUSH_TOPICS, GENERIC = "/topic/", "/u/"
 
 _QUERY = re.compile(
     r"\s*SELECT\s+(?P<fields>.+?)\s+FROM\s+(?P<object>\w+)", re.IGNORECASE | re.DOTALL
@@ -63,11 +62,11 @@ async def read_schema(rest: RestCalls, topic: str) -> TopicSchema:
     :raises SfEventsError: the org cannot be asked.
     """
     name = topic.partition("?")[0]
-    if name.startswith(GENERIC):
+    if kind_of(name) is TopicKind.GENERIC:
         await channel_id(rest, name, f"Looking up the generic channel {name}")
         return generic_schema(name)
     doing = f"Looking up the PushTopic {name}"
-    own = name.removeprefix(PUSH_TOPICS)
+    own = name.removeprefix("/topic/")
     rows = await records_named(rest, "SELECT Query, IsActive FROM PushTopic", own, doing)
     if not rows or not rows[0]["IsActive"]:
         state = "is not active" if rows else "does not exist, or the user may not read it"
@@ -81,17 +80,16 @@ async def read_schema(rest: RestCalls, topic: str) -> TopicSchema:
         raise TopicError(f"The query of the PushTopic {name} cannot be read: {query[:200]!r}.")
     described, _ = await rest.get(f"/sobjects/{selected['object']}/describe", doing)
     kinds = {str(one["name"]): str(one["type"]) for one in described["fields"]}
-    return push_schema(name, query, kinds)
+    return push_schema(name, selected["fields"].split(","), kinds)
 
 
-def push_schema(name: str, query: str, kinds: Mapping[str, str]) -> TopicSchema:
+def push_schema(name: str, selected: Iterable[str], kinds: Mapping[str, str]) -> TopicSchema:
     """Make the schema of a PushTopic.
 
-    :param query: its SOQL.
+    :param selected: names of the fields in its query, in any case, with or without spaces around.
     :param kinds: types of the object's fields, as its description names them.
     """
-    selected = _QUERY.match(query)
-    names = [one.strip() for one in selected["fields"].split(",")] if selected else []
+    names = [one.strip() for one in selected]
     spelled = {one.casefold(): one for one in kinds}
     fields: list[dict[str, Any]] = [{"name": CHANGE_TYPE, "type": ["null", "string"]}]
     for one in dict.fromkeys(spelled.get(name.casefold(), name) for name in names):

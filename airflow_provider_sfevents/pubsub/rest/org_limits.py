@@ -18,7 +18,7 @@ from airflow_provider_sfevents.exceptions import (
     SfEventsError,
     TransportError,
 )
-from airflow_provider_sfevents.pubsub.topic_names import is_exempt, retention
+from airflow_provider_sfevents.pubsub.topic_names import TopicKind, is_exempt, kind_of, retention
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,6 +44,11 @@ EVENT_ALLOWANCES: Mapping[str, str] = {
     "DurableStreamingApiConcurrentClients": "CometD clients at once, with replay",
 }
 """Allowances of events, and the unit that each counts."""
+
+_LEGACY_ALLOWANCES = {
+    TopicKind.PUSH_TOPIC: "DailyDurableStreamingApiEvents",
+    TopicKind.GENERIC: "DailyDurableGenericStreamingApiEvents",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,9 +115,7 @@ async def require_allowance(rest: RestCalls, topic: str, least: int) -> Allowanc
 
 def allowance_of(topic: str) -> str:
     """Name of the allowance that counts a topic's deliveries."""
-    if topic.startswith("/topic/"):
-        return "DailyDurableStreamingApiEvents"
-    return "DailyDurableGenericStreamingApiEvents" if topic.startswith("/u/") else DELIVERIES
+    return _LEGACY_ALLOWANCES.get(kind_of(topic), DELIVERIES)
 
 
 def check_allowance(found: Mapping[str, Allowance], least: int, topic: str = "") -> Allowance:

@@ -110,8 +110,8 @@ class BoundedFetch:
     :param times_of: from a schema id to the reader of its events' times.
     :param on_keepalive: awaited with the replay id in hex of each response without events, if
         given.
-    :param stopped: says whether the caller wants the batch to end; the subscription's interrupt
-        wakes the fetch to look.
+    :param stopped: says whether the caller wants the batch to end, if it may; the subscription's
+        interrupt wakes the fetch to look.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class BoundedFetch:
         *,
         on_keepalive: OnKeepalive | None = None,
         already: StagedProgress,
-        stopped: Callable[[], bool],
+        stopped: Callable[[], bool] | None = None,
         times_of: TimesOf,
         clock: Clock,
     ) -> None:
@@ -196,7 +196,7 @@ class BoundedFetch:
             self._tally.silent_since, self._subscription.listening_since(now)
         )
         ended = rules.ended_by(self._bounds, self._tally, now)
-        return ended or ("stopped" if self._stopped() else None)
+        return ended or ("stopped" if self._stopped is not None and self._stopped() else None)
 
     async def _next(self) -> Delivery | None:
         now = self._clock.monotonic()
