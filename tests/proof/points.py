@@ -101,38 +101,41 @@ _STREAMING = (
     steps.SCHEMA_KEPT,
     steps.MANIFEST_NEXT,
 )
-_OF_A_STORE = frozenset(
-    {
-        *BEGINNINGS,
-        *FALLBACKS,
-        steps.COMMIT_NEXT,
-        steps.POSITION_SET,
-        steps.COMMITTED,
-    }
+_STORES_IN_TURN = (
+    steps.POSITION_BEGUN,
+    steps.ORIGIN_WRITTEN,
+    steps.POSITION_SET,
+    steps.FALLBACK_NEXT,
+    steps.FALLBACK_WRITTEN,
+    steps.COMMITTED,
+    steps.COMMIT_NEXT,
 )
 """Steps of the worker around its reads and writes of the position."""
 
-_TERMINATED_DAILY = frozenset(
-    {
-        steps.AUTHENTICATED,
-        steps.DELIVERED,
-        steps.PART_CLOSED,
-        steps.MANIFEST_NEXT,
-        steps.SPARK_NEXT,
-        steps.COMMIT_NEXT,
-        steps.POSITION_SET,
-    }
-)
-_SUBMITTED_DAILY = frozenset(
-    {
-        (Victim.JOB, steps.LANDING_BEGAN),
-        (Victim.JOB, steps.LANDING_MOVE),
-        (Victim.JOB, steps.RECEIPT_NEXT),
-        (Victim.JVM, steps.LANDING_MOVE),
-        (Victim.TWIN_AFTER, steps.LANDING_MOVE),
-        (Victim.TWIN_BESIDE, steps.LANDING_MOVE),
-    }
-)
+_MANAGED_DAILY: dict[Victim, set[str]] = {
+    Victim.TASK: {
+        *(steps.POSITION_BEGUN, steps.DELIVERED, steps.MANIFEST_WRITTEN, steps.COMMIT_NEXT),
+        *(steps.POSITION_SET, *steps.MANAGED_STEPS),
+    },
+    Victim.WORKER: set(),
+}
+_MANAGED_WAITS_DAILY = {
+    Front.POKE: {steps.DELIVERED, steps.WAITED},
+    Front.TRIGGER: {steps.LEASED, steps.PART_CLOSED},
+}
+_DAILY = {
+    Victim.TERMINATED: {
+        *(steps.DELIVERED, steps.MANIFEST_NEXT, steps.SPARK_NEXT, steps.POSITION_SET),
+    },
+    Victim.SUPERVISOR: {steps.DELIVERED, steps.COMMIT_NEXT},
+    Victim.WORKER: {steps.LEASED, steps.MANIFEST_WRITTEN, steps.CARRY_OVER_LEASED},
+    Victim.EMULATOR: {steps.LEASED, steps.DELIVERED, steps.PART_CLOSED, steps.MANIFEST_WRITTEN},
+    Victim.TWIN_AFTER: {steps.LANDING_MOVE, steps.RECEIPT_NEXT},
+    Victim.TWIN_BESIDE: {steps.LANDING_MOVE},
+}
+"""Steps of a task at which `make test-full` has these victims; others die at each step."""
+
+_SUBMITTED_DAILY = {Victim.JOB, Victim.JVM, Victim.TWIN_BESIDE}
 _JOB_STEPS = tuple(step for step in steps.LANDING_STEPS if step not in REWRITES)
 
 
@@ -163,24 +166,47 @@ def quick_points() -> list[CrashPoint]:
 
 
 def is_repeated(point: CrashPoint) -> bool:
-    """Tell whether cheaper or other tests kill the same code at the same step.
+    """Tell whether `make proof` alone has this crash point: others meet all that it combines.
 
-    1. The job knows no store, and neither does the worker except around the position. One store is
-       enough for these steps.
-    2. `test_signals` sends SIGTERM at random moments. A few named steps are enough beside it.
-    3. `tests/spark/test_landing_killed.py` kills the real job at each step without spark-submit. A
-       few steps under spark-submit are enough beside it.
+    1. The job knows no store, and neither does the worker except around the position. One store
+       meets these steps; the other stores meet those around the position in turn, and each store
+       the write itself.
+    2. A victim dies at a few steps that differ most, the task's process at each.
+    3. The kinds of wait share the code that listens. Each step is met, and each kind of wait.
+    4. `test_signals` sends SIGTERM at random moments, beside the few named steps.
+    5. `tests/spark/test_landing_killed.py` kills the real job at each step without spark-submit.
     """
     if point.job == SPARK:
-        return (point.victim, point.step_name) not in _SUBMITTED_DAILY
-    if point.victim is Victim.TERMINATED:
-        return point.step_name not in _TERMINATED_DAILY
-    if point.store == "variable" or point.front is not Front.NONE:
-        return False
+        return point.victim not in _SUBMITTED_DAILY or point.step != steps.LANDING_MOVE
     if point.store == MANAGED:
-        after = (steps.SPARK_NEXT, steps.SPARK_ENDED, steps.SWEPT)
-        return point.victim is Victim.TASK and point.step_name in after
-    return point.step_name not in _OF_A_STORE
+        waits = _MANAGED_WAITS_DAILY.get(point.front)
+        daily = _MANAGED_DAILY.get(point.victim) if waits is None else waits
+        return daily is not None and point.step_name not in daily
+    if point.front is not Front.NONE:
+        return _is_repeated_wait(point)
+    if point.store != "variable":
+        return not _is_stores_turn(point)
+    return point.step_name not in _DAILY.get(point.victim, {point.step_name})
+
+
+def _is_repeated_wait(point: CrashPoint) -> bool:
+    if point.front is Front.WATCH:
+        return point.step in {steps.LEASED, steps.PART_CLOSED}
+    if point.latest:
+        return point.step == steps.ORIGIN_WRITTEN
+    return point.step == steps.FALLBACK_NEXT or not _is_stores_turn(point)
+
+
+def _is_stores_turn(point: CrashPoint) -> bool:
+    """Tell whether this store is the one beside "variable" that meets the step."""
+    if point.store == "variable":
+        return True
+    if point.victim is not Victim.TASK or point.step not in _STORES_IN_TURN:
+        return False
+    others = [store for store in STORES if store != "variable"]
+    turn = others[_STORES_IN_TURN.index(point.step) % len(others)] == point.store
+    is_write = point.step == steps.POSITION_SET and not point.latest
+    return turn or is_write
 
 
 def _worker_points() -> Iterator[CrashPoint]:

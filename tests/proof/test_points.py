@@ -107,11 +107,14 @@ def test_every_step_of_the_job_is_killed_in_every_store(store: str) -> None:
 
 
 def test_every_step_and_victim_dies_without_the_repeated_points() -> None:
-    """Without the repeated points every step, store, victim and kind of wait has a crash point.
+    """Without the repeated points every step, store, and victim in each kind of wait has one.
 
     Steps of a landing that replaces an older form are killed in `test_landing_fenced`.
     """
     points = [point for point in crash_points() if not is_repeated(point)]
+    assert {(point.victim, point.front) for point in points} == {
+        (point.victim, point.front) for point in crash_points()
+    }
     assert {point.victim for point in points} == set(Victim)
     assert {point.front for point in points} == set(Front)
     assert {point.store for point in points} == {*STORES, MANAGED}
