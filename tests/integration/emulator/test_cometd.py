@@ -7,7 +7,7 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from http.cookies import SimpleCookie
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -56,27 +56,6 @@ def test_handshake(client: Cometd) -> None:
     assert cookies["sfdc-stream"].value.startswith("!")
     left = parsedate_to_datetime(cookies["sfdc-stream"]["expires"]) - datetime.now(UTC)
     assert timedelta(hours=2.9) < left < timedelta(hours=3.1)
-
-
-@pytest.mark.parametrize(
-    ("knobs", "advice"),
-    [
-        (Knobs(), {"interval": 0, "timeout": 110_000, "reconnect": "retry"}),
-        (Knobs(cometd_time_scale=0.5), {"interval": 0, "timeout": 55_000, "reconnect": "retry"}),
-        (
-            Knobs(cometd_multiple_clients=True),
-            {"interval": 2000, "multiple-clients": True, "reconnect": "retry", "timeout": 110_000},
-        ),
-    ],
-    ids=["live", "scaled", "several"],
-)
-def test_first_connect(knobs: Knobs, advice: dict[str, Any]) -> None:
-    """The first connect is answered at once, with the knobs' advice."""
-    with Emulator(knobs=knobs) as bus, closing(Cometd(bus)) as client:
-        client.handshake()
-        [said] = client.connect()
-        assert said["advice"] == advice
-        assert said["clientId"] == client.client_id
 
 
 def test_later_connects_are_held() -> None:
@@ -140,81 +119,6 @@ def test_a_newer_connect_takes_over(sfevents_emulator: Emulator, topic: str) -> 
         assert sorted(len(one.result(20)) for one in both) == [1, 2]
 
 
-@pytest.mark.parametrize(
-    ("path", "error"),
-    [
-        ("/cometd", "400::API version in the URI is mandatory. URI format: '/cometd/66.0'"),
-        (
-            "/cometd/replay/22.0",
-            "400::Unsupported API version. Only API versions '37.0' and later are supported. URI "
-            "format: '/cometd/66.0'",
-        ),
-    ],
-)
-def test_versions(client: Cometd, path: str, error: str) -> None:
-    """The URL must name a served version."""
-    client.path = path
-    said = client.handshake()
-    assert (said["error"], said["ext"]["sfdc"]["failureReason"]) == (
-        "403::Handshake denied",
-        error,
-    )
-
-
-@pytest.mark.parametrize(("lowest", "served"), [(23.0, True), (37.0, False)])
-def test_lowest_version_by_knob(lowest: float, served: bool) -> None:
-    """Unsupported versions are routed to the newest one or refused, by knob."""
-    with Emulator(knobs=Knobs(cometd_min_version=lowest)) as bus, closing(Cometd(bus)) as client:
-        client.path = "/cometd/36.0"
-        assert client.handshake()["successful"] is served
-
-
-def test_whose_token_is_good(sfevents_emulator: Emulator) -> None:
-    """A token may have the scheme Bearer, OAuth or none; a denied handshake states why."""
-    bus = sfevents_emulator
-    token, other = (
-        bus.connection("session", org)["extra"]["session_token"] for org in (bus.org, bus.add_org())
-    )
-    for header, reason in (
-        (f"Bearer {token}", None),
-        (f"OAuth {token}", None),
-        (token, None),
-        (other, "401::Authentication invalid"),
-        ("nope", "401::Authentication invalid"),
-        (f"Basic {token}", "401::Request requires authentication"),
-        ("", "401::Request requires authentication"),
-        ("Bearer nope", "401::Authentication invalid"),
-        (f"Bearer {other}", "401::Authentication invalid"),
-    ):
-        with closing(Cometd(bus, headers={"Authorization": header})) as client:
-            said = client.handshake()
-        assert said["successful"] is (reason is None)
-        if reason:
-            assert said["ext"]["sfdc"]["failureReason"] == reason
-            assert said["advice"] == {"reconnect": "none"}
-
-
-def test_cookies_are_required(sfevents_emulator: Emulator) -> None:
-    """A missing cookie is named; without the routing cookie the client is unknown."""
-    with opened(sfevents_emulator) as client:
-        browser = client.http.cookies["BAYEUX_BROWSER"]
-        client.http.cookies.clear()
-        [said] = client.connect()
-        assert said["error"] == (
-            f"400::Client {client.client_id} has established a session, but no BAYEUX_BROWSER "
-            "cookie present"
-        )
-        client.http.cookies.set("BAYEUX_BROWSER", browser)
-        [said] = client.connect()
-        assert said == {
-            "advice": {"interval": 0, "reconnect": "handshake"},
-            "channel": "/meta/connect",
-            "id": said["id"],
-            "error": UNKNOWN,
-            "successful": False,
-        }
-
-
 def test_several_clients_in_one_browser(sfevents_emulator: Emulator) -> None:
     """Clients of one browser share cookies and have sessions of their own."""
     with opened(sfevents_emulator) as client:
@@ -232,20 +136,6 @@ def test_a_cookie_that_expires() -> None:
     with Emulator(knobs=Knobs(cometd_cookie_hours=0)) as bus, closing(Cometd(bus)) as client:
         client.handshake()
         assert client.connect()[0]["error"] == UNKNOWN
-
-
-def test_who_does_not_come_back_is_lost() -> None:
-    """A lost session loses its subscriptions; a new handshake starts without them."""
-    with Emulator(knobs=QUICK) as bus, opened(bus) as client:
-        topic = bus.define_event("Order__e", {})
-        client.subscribe(topic)
-        bus.wait_open_streams(1)
-        bus.wait_open_streams(0)
-        assert client.connect()[0]["error"] == UNKNOWN
-        client.open()
-        bus.publish(topic, [{}])
-        assert [one["channel"] for one in client.connect()] == ["/meta/connect"]
-        assert [one.ended for one in bus.subscriptions] == ["CANCELLED"]
 
 
 def test_events_of_a_client_that_hangs_up_are_kept(sfevents_emulator: Emulator, topic: str) -> None:
@@ -295,18 +185,6 @@ def test_stopping_answers_what_is_held() -> None:
         assert held.result(20)[0]["successful"]
 
 
-def test_sizes_and_bodies(client: Cometd) -> None:
-    """Bodies have at most 32,768 bytes; invalid ones are refused as a whole."""
-    for size, status in ((32_768, 200), (32_769, 413)):
-        body = b'[{"channel":"/meta/handshake","pad":"%s"}]'
-        padded = body % (b"x" * (size - len(body) + 2))
-        answer = client.http.post(client.path, content=padded)
-        assert answer.status_code == status
-        if status == 413:
-            assert answer.json()[0]["error"] == "413::Maximum Request Size Exceeded"
-    assert client.http.post(client.path, content=b"{").status_code == 400
-
-
 def test_messages_that_make_no_sense(sfevents_emulator: Emulator, topic: str) -> None:
     """Each invalid message has its own error."""
     with opened(sfevents_emulator) as client:
@@ -319,22 +197,6 @@ def test_messages_that_make_no_sense(sfevents_emulator: Emulator, topic: str) ->
         ):
             [said] = client.say(client.message(channel, data={}))
             assert (said["channel"], said["error"]) == (channel, error)
-
-
-def test_concurrent_clients_are_limited() -> None:
-    """An org's limit denies further handshakes until a client leaves."""
-    with (
-        Emulator(knobs=Knobs(cometd_max_clients=1)) as bus,
-        opened(bus) as client,
-        closing(Cometd(bus)) as second,
-        closing(Cometd(bus, org=bus.add_org())) as elsewhere,
-    ):
-        assert second.handshake()["ext"]["sfdc"]["failureReason"] == (
-            "403::Organization concurrent user limit exceeded"
-        )
-        assert elsewhere.handshake()["successful"]
-        client.say(client.message("/meta/disconnect"))
-        assert second.handshake()["successful"]
 
 
 def test_requests_are_recorded(sfevents_emulator: Emulator) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from airflow_provider_sfevents.emulator import Emulator, Knobs
 from tests.integration.emulator.bayeux import UNKNOWN, Cometd, opened, values
 
@@ -27,66 +25,6 @@ def _published(bus: Emulator, count: int, name: str = "Order__e") -> tuple[str, 
     return topic, [_place(one) for one in bus.publish(topic, [{"N__c": n} for n in range(count)])]
 
 
-def test_replay_ids_that_are_refused(sfevents_emulator: Emulator) -> None:
-    """Unknown and expired replay ids are refused and deliver nothing."""
-    bus = sfevents_emulator
-    topic, places = _published(bus, 2)
-    with opened(bus) as client:
-        wrong = (
-            "400::The replayId {%d} you provided was invalid.  Please provide a valid ID, -2 to "
-            "replay all events, or -1 to "
-            "replay only new events."
-        )
-        for replay in (0, 82, places[1] + 1000):
-            assert client.subscribe(topic, replay)["error"] == wrong % replay
-        bus.clock.advance(hours=73)
-        bus.publish(topic, [{"N__c": 7}])
-        assert client.subscribe(topic, places[0])["error"] == wrong % places[0]
-        assert bus.subscriptions == ()
-        client.subscribe(topic, -2)
-        assert values(client.take(1), "N__c") == [7]
-
-
-def test_one_space_by_knob() -> None:
-    """The knob gives the documented spacing of the refusal."""
-    with Emulator(knobs=Knobs(cometd_replay_error_spaces=1)) as bus, opened(bus) as client:
-        topic, _ = _published(bus, 0)
-        error = client.subscribe(topic, 82)["error"]
-        assert error.startswith("400::The replayId {82} you provided was invalid. Please")
-
-
-def test_a_map_for_another_channel(sfevents_emulator: Emulator) -> None:
-    """The replay map's key must equal the subscription, including case."""
-    topic, _ = _published(sfevents_emulator, 1)
-    with opened(sfevents_emulator) as client:
-        ext = {"replay": {topic.lower(): -2}}
-        [said] = client.say(client.message("/meta/subscribe", subscription=topic, ext=ext))
-        assert said["error"].startswith(
-            "400::The replayId for channel {/event/Order__e} wasn't found using the provided "
-            "replay ID map "
-            "{{/event/order__e=-2}}."
-        )
-
-
-@pytest.mark.parametrize(
-    ("channel", "error"),
-    [
-        (
-            "/event/None__e",
-            "400::The channel you requested to subscribe to doesn't exist {/event/None__e}",
-        ),
-        ("/event/Secret__e", "403::Subscriber does not have access to the entity in this topic"),
-        ("Order__e", "400::Channel subscriptions must start with a leading '/'"),
-    ],
-)
-def test_channels_that_are_refused(sfevents_emulator: Emulator, channel: str, error: str) -> None:
-    """A refused subscription is named with its reason."""
-    sfevents_emulator.define_event("Secret__e", {}, can_subscribe=False)
-    with opened(sfevents_emulator) as client:
-        said = client.subscribe(channel, -2)
-        assert (said["subscription"], said["error"]) == (channel, error)
-
-
 def test_several_events_in_a_response() -> None:
     """A response has up to the knob's number of events, in bus order."""
     with Emulator(knobs=Knobs(cometd_batch_events=2)) as bus, opened(bus) as client:
@@ -100,24 +38,6 @@ def test_several_events_in_a_response() -> None:
         events = [message for one in answers for message in one[:-1]]
         assert values(events, "N__c") == [0, 1, 2, 3, 4]
         assert [event["channel"] for event in events] == [topics[n % 2] for n in range(5)]
-
-
-def test_change_events(sfevents_emulator: Emulator) -> None:
-    """Change events have names for bitmaps, nested compounds, and null for emptied fields."""
-    bus = sfevents_emulator
-    bus.define_object("Account")
-    with opened(bus) as client:
-        client.subscribe("/data/ChangeEvents")
-        account = bus.create("Account", {"Name": "Nord", "BillingCity": "Porto", "Phone": "1"})
-        bus.update(account, {"Phone": None, "BillingCity": "Faro"})
-        created, updated = (event["data"]["payload"] for event in client.take(2))
-        assert created["ChangeEventHeader"]["changedFields"] == []
-        assert (created["Name"], created["BillingAddress"]) == ("Nord", {"City": "Porto"})
-        header = updated.pop("ChangeEventHeader")
-        assert (header["changeType"], header["recordIds"]) == ("UPDATE", [account])
-        assert set(header["changedFields"]) == {"Phone", "BillingAddress.City", "LastModifiedDate"}
-        assert updated.pop("LastModifiedDate").endswith(".000Z")
-        assert updated == {"Phone": None, "BillingAddress": {"City": "Faro"}}
 
 
 def test_what_cannot_be_decoded_is_passed_over(sfevents_emulator: Emulator) -> None:

@@ -80,20 +80,6 @@ def test_a_reconnect_gets_some_again(talk: Talk) -> None:
         assert talk(bus, scenario) == (ids, ids[2:], ids[4:])
 
 
-def test_a_publishers_retry_is_another_event_with_the_same_id(talk: Talk) -> None:
-    """A publisher's retry delivers one event id under two replay ids."""
-    with Emulator(knobs=QUICK) as bus:
-        topic = bus.define_event("Order__e", ORDER)
-        first, second = bus.publish(topic, [{}, {}], ids=["same", "same"])
-
-        async def scenario(client: Any) -> Any:
-            return await (await client.subscribe(topic)).take(2)
-
-        events = talk(bus, scenario)
-        assert _ids(events) == [first, second]
-        assert [event.event.id for event in events] == ["same", "same"]
-
-
 @pytest.mark.parametrize(
     ("limit", "count"), [(3 * MEGABYTE, 2), (2 * MEGABYTE, 1), (6 * MEGABYTE, 5)]
 )

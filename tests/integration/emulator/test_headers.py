@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 from airflow_provider_sfevents.emulator import Emulator, Knobs
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
 
@@ -44,45 +42,6 @@ def _call(rpc: str) -> Callable[[Any], Any]:
     return scenario
 
 
-@pytest.mark.parametrize(
-    "rpc",
-    ["GetTopic", "GetSchema", "Publish", "Subscribe", "PublishStream", "ManagedSubscribe"],
-)
-def test_every_rpc_checks_them(talk: Talk, rpc: str) -> None:
-    """Each RPC distinguishes a missing or blank header from a wrong token."""
-    with Emulator() as bus:
-        bus.define_event("Order__e", {})
-        for missing in ("accesstoken", "instanceurl", "tenantid"):
-            refused = talk(bus, _call(rpc), headers=_headers(bus, **{missing: ""}))
-            assert (refused.status, refused.code) == (
-                "UNAUTHENTICATED",
-                "service.auth.headers.invalid",
-            )
-        refused = talk(bus, _call(rpc), headers=_headers(bus, accesstoken="00D!wrong"))
-        assert (refused.status, refused.code) == ("UNAUTHENTICATED", "service.auth.error")
-        assert refused.trailers["type"] == rpc
-        assert [call.rpc for call in bus.requests] == [rpc] * 4
-        assert "accesstoken" in bus.requests[-1].metadata
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"tenantid": "00D000000000001AAA"},
-        {"instanceurl": "https://other.my.salesforce.com"},
-        {"tenantid": "   "},
-    ],
-)
-def test_a_token_goes_with_its_org_and_instance(talk: Talk, changed: dict[str, str]) -> None:
-    """A token is valid only for its org and instance URL."""
-    with Emulator() as bus:
-        bus.define_event("Order__e", {})
-        assert (
-            talk(bus, _call("GetTopic"), headers=_headers(bus, **changed)).status
-            == "UNAUTHENTICATED"
-        )
-
-
 def test_both_lengths_of_org_id_are_accepted(talk: Talk) -> None:
     """Org ids of 15 and 18 characters are accepted."""
     with Emulator() as bus:
@@ -109,25 +68,6 @@ def test_tokens_end(talk: Talk) -> None:
         headers = _headers(bus)
         bus.expire_tokens()
         assert talk(bus, _call("GetTopic"), headers=headers).code == "service.auth.error"
-
-
-@pytest.mark.parametrize("ends", [False, True])
-def test_a_running_stream_and_its_token(talk: Talk, ends: bool) -> None:
-    """A stream outlives its token, as documented; with the knob it ends, as seen live."""
-    with Emulator(knobs=Knobs(expiry_ends_streams=ends, keepalive_seconds=0.1)) as bus:
-        topic = bus.define_event("Order__e", {"N__c": "Text"})
-
-        async def scenario(client: Any) -> Any:
-            stream = await client.subscribe(topic, 10)
-            await stream.read()
-            bus.expire_tokens()
-            if ends:
-                return await client.refused(stream.read())
-            bus.publish(topic, [{}])
-            return await stream.take(1)
-
-        outcome = talk(bus, scenario)
-        assert outcome.code == "service.auth.error" if ends else len(outcome) == 1
 
 
 def test_orgs_do_not_see_each_other(talk: Talk) -> None:

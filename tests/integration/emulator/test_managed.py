@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
-
-import pytest
 
 from airflow_provider_sfevents.emulator import Emulator, Knobs
 from tests.integration.emulator.managing import ManagedCall
@@ -32,21 +29,6 @@ def _org(bus: Emulator, events: int = 0, **config: str) -> tuple[str, list[bytes
 
 def _ids(events: list[Any]) -> list[bytes]:
     return [event.replay_id for event in events]
-
-
-@pytest.mark.parametrize(("default", "count"), [("EARLIEST", 3), ("LATEST", 1)])
-def test_without_a_commit_the_default_replay_holds(talk: Talk, default: str, count: int) -> None:
-    """EARLIEST delivers retained events, LATEST only new ones."""
-    with Emulator(knobs=QUICK) as bus:
-        topic, _ = _org(bus, 2, default_replay=default)
-
-        async def scenario(client: Any) -> list[bytes]:
-            call = await ManagedCall.opened(client, developer_name="Lake")
-            await asyncio.to_thread(bus.wait_open_streams, 1)
-            bus.publish(topic, [{"Number__c": "new"}])
-            return _ids(await call.take(count))
-
-        assert len(talk(bus, scenario)) == count
 
 
 def test_configs_and_commits_survive_a_restart(talk: Talk, tmp_path: Path) -> None:

@@ -25,34 +25,6 @@ def _org(bus: Emulator, events: int) -> list[bytes]:
     return bus.publish(topic, [{"Number__c": str(n)} for n in range(events)])
 
 
-def test_commits_are_answered_together(talk: Talk) -> None:
-    """Commits within the time share one answer with the last values."""
-    with _bus(commit_response_seconds=0.3) as bus:
-        ids = _org(bus, 3)
-
-        async def scenario(client: Any) -> Any:
-            call = await ManagedCall.opened(client, 50, developer_name="Lake")
-            await call.take(3)
-            for at, replay_id in enumerate(ids):
-                await call.commit(replay_id, f"c-{at}")
-            answer = await call.answer()
-            await call.commit(ids[2], "c-3")
-            return answer, await call.answer()
-
-        first, second = talk(bus, scenario)
-        said = first.commit_response
-        assert (said.commit_request_id, said.replay_id) == ("c-2", ids[2])
-        assert second.commit_response.commit_request_id == "c-3"
-        assert (list(first.events), first.pending_num_requested) == ([], 47)
-        assert (first.latest_replay_id, bool(first.rpc_id)) == (ids[2], True)
-        now = bus.clock.timestamp() * 1000
-        assert 0 <= now - said.process_time < 60_000
-        assert [one.request_id for one in bus.subscriptions[0].commits] == [
-            f"c-{n}" for n in range(4)
-        ]
-        assert bus.subscriptions[0].keepalives == 0
-
-
 @pytest.mark.parametrize("code", ["", "managed.subscription.commit.late"])
 def test_a_stream_without_commits_is_closed(talk: Talk, code: str) -> None:
     """A stream without commits ends with DEADLINE_EXCEEDED, despite keepalives."""

@@ -38,37 +38,6 @@ def test_the_id_can_count_where_both_are_given(talk: Talk) -> None:
 
 
 @pytest.mark.parametrize(
-    ("num", "code"), [(0, "fetch.request.invalid"), (-3, "fetch.request.events.invalid")]
-)
-def test_later_requests_for_nothing_end_the_stream(talk: Talk, num: int, code: str) -> None:
-    """A negative request, or an empty one, ends the stream."""
-    with Emulator(knobs=QUICK) as bus:
-        _org(bus, 1)
-
-        async def scenario(client: Any) -> Any:
-            call = await ManagedCall.opened(client, developer_name="Lake")
-            await call.take(1)
-            await call.ask(num)
-            return await client.refused(call.read())
-
-        assert talk(bus, scenario).code == MANAGED + code
-
-
-def test_credit_and_closing_are_as_for_subscribe(talk: Talk) -> None:
-    """Credit and idle closing are as for Subscribe."""
-    knobs = Knobs(slot_hold_seconds=0.0, idle_close_seconds=0.2, half_close_seconds=0.01)
-    with Emulator(knobs=knobs) as bus:
-        _org(bus, 130)
-
-        async def scenario(client: Any) -> str:
-            call = await ManagedCall.opened(client, 130, developer_name="Lake")
-            assert len(await call.take(100)) == 100
-            return str((await call.call.code()).name)
-
-        assert talk(bus, scenario) == "OK"
-
-
-@pytest.mark.parametrize(
     ("act", "status", "code", "later"),
     [
         (

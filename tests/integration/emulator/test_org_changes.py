@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,6 @@ from airflow_provider_sfevents.emulator import Emulator, EmulatorClock, Knobs
 from airflow_provider_sfevents.emulator.errors import EmulatorError
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
 from airflow_provider_sfevents.pubsub.bounds import Bounds
-from tests.integration.emulator.resting import Rest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
 
 ALL = "/data/ChangeEvents"
 NOON = datetime(2026, 1, 5, 12, 0, 0, 700_000, tzinfo=UTC)
-NOON_MS = 1_767_614_400_000
 BITMAPS = ("changedFields", "nulledFields", "diffFields")
 
 
@@ -83,69 +80,6 @@ def told(bus: Emulator, monkeypatch: pytest.MonkeyPatch) -> Told:
     return fetch
 
 
-def test_a_record_lives(bus: Emulator, told: Told) -> None:
-    """Creation, update, deletion and undeletion have their type, bitmaps and values."""
-    account = bus.create("Account", {"Name": "Nord", "BillingCity": "Porto", "Phone": "1"})
-    bus.update(account, {"Phone": None, "BillingCity": None, "BillingStreet": "Rua 5"})
-    bus.delete(account)
-    bus.undelete(account)
-    created, updated, deleted, undeleted = told()
-    assert [one.what for one in (created, updated, deleted, undeleted)] == [
-        ("Account", kind, (account,)) for kind in ("CREATE", "UPDATE", "DELETE", "UNDELETE")
-    ]
-    assert (created.changed, created.nulled, deleted.values) == ([], [], {})
-    assert created.values["BillingAddress"]["City"] == "Porto"
-    assert created.values["CreatedById"] == bus.org.user_id
-    assert updated.header["changedFields"] == ["0x400040", "4-0x03"]
-    assert updated.changed == [
-        "Phone",
-        "LastModifiedDate",
-        "BillingAddress.Street",
-        "BillingAddress.City",
-    ]
-    assert updated.nulled == ["Phone", "BillingAddress.City"]
-    assert updated.values["BillingAddress"]["Street"] == "Rua 5"
-    assert undeleted.values["BillingAddress"]["Street"] == "Rua 5"
-    assert "Phone" not in undeleted.values
-
-
-def test_the_header_is_of_the_commit(bus: Emulator, told: Told) -> None:
-    """A header has whole seconds, growing commit numbers, the user, a key and the origin."""
-    account = bus.create("Account", {"Name": "Nord"})
-    bus.update(account, {"Phone": "1"}, origin="")
-    one, two = (change.header for change in told())
-    assert one["commitTimestamp"] == NOON_MS
-    assert 2**53 < one["commitNumber"] < two["commitNumber"]
-    assert one["commitUser"] == bus.org.user_id
-    assert one["transactionKey"] != two["transactionKey"]
-    assert (one["sequenceNumber"], two["sequenceNumber"]) == (1, 1)
-    assert (one["changeOrigin"].partition(";")[0], two["changeOrigin"]) == (
-        "com/salesforce/api/rest/64.0",
-        "",
-    )
-
-
-def test_a_transaction_is_one(bus: Emulator, told: Told) -> None:
-    """A transaction has one key and numbers in order; equal changes share an event."""
-    with bus.transaction(user_id="005gL0000000001AAA") as changes:
-        account = changes.create("Account", {"Name": "Nord"})
-        people = [
-            changes.create("Contact", {"LastName": "Silva", "AccountId": account}) for _ in range(3)
-        ]
-        changes.update(people[1], {"Title": "Buyer"})
-    bus.delete(people)
-    events = told()
-    assert [(one.what, one.header["sequenceNumber"]) for one in events] == [
-        (("Account", "CREATE", (account,)), 1),
-        (("Contact", "CREATE", tuple(people)), 2),
-        (("Contact", "UPDATE", (people[1],)), 3),
-        (("Contact", "DELETE", tuple(people)), 1),
-    ]
-    assert len({one.header["transactionKey"] for one in events[:3]}) == 1
-    assert events[0].header["commitUser"] == "005gL0000000001AAA"
-    assert len({one.header["commitNumber"] for one in events[:3]}) == 1
-
-
 def test_a_transaction_that_fails_leaves_nothing(bus: Emulator) -> None:
     """A failed transaction leaves neither a record nor an event."""
     account = bus.create("Account", {"Name": "Nord"})
@@ -159,22 +93,6 @@ def test_a_transaction_that_fails_leaves_nothing(bus: Emulator) -> None:
         half()
     assert [one["Name"] for one in bus.records("Account")] == ["Nord"]
     assert len(bus.events(ALL)) == 1
-
-
-def test_a_long_text_comes_as_a_diff(bus: Emulator, told: Told) -> None:
-    """A diff is named in diffFields, and its hash is that of REST's value."""
-    story = [f"Line {number} of a long story about a customer." for number in range(40)]
-    account = bus.create("Account", {"Name": "Nord", "Description": "\n".join(story)})
-    story[7] = "And then it rained."
-    bus.update(account, {"Description": "\n".join(story)})
-    updated = told()[1]
-    assert updated.header["diffFields"] == ["0x010000"]
-    assert updated.diffs == ["Description"]
-    assert updated.changed == ["Description", "LastModifiedDate"]
-    shown = Rest(bus).ask("GET", f"/sobjects/Account/{account}").body["Description"]
-    assert updated.values["Description"].split("\n")[1] == (
-        f"+++ {hashlib.sha256(shown.encode()).hexdigest()}"
-    )
 
 
 def test_gaps_say_that_and_not_what(bus: Emulator, told: Told) -> None:
@@ -194,21 +112,6 @@ def test_gaps_say_that_and_not_what(bus: Emulator, told: Told) -> None:
     record = bus.record(account)
     assert record
     assert (record["Phone"], len(record["Description"])) == ("1", 1_100_000)
-
-
-@pytest.mark.parametrize("bus", [{"overflow_changes": 2, "records_per_event": 1}], indirect=True)
-def test_too_many_changes_overflow(bus: Emulator, told: Told) -> None:
-    """Changes beyond the limit become one event per entity, and every record exists."""
-    with bus.transaction() as changes:
-        accounts = [changes.create("Account", {"Name": f"A{n}"}) for n in range(3)]
-        changes.create("Contact", {"LastName": "Silva"})
-    assert [one.what for one in told()] == [
-        ("Account", "CREATE", (accounts[0],)),
-        ("Account", "CREATE", (accounts[1],)),
-        ("Account", "GAP_OVERFLOW", ("000000000000000AAA",)),
-        ("Contact", "GAP_OVERFLOW", ("000000000000000AAA",)),
-    ]
-    assert len(bus.records("Account")) == 3
 
 
 def test_a_conversion_names_all_records_at_once(bus: Emulator, told: Told) -> None:

@@ -32,26 +32,6 @@ def _refusal(answer: Any) -> tuple[int, str, str]:
     return answer.status, answer.body["error"], answer.body["error_description"]
 
 
-@pytest.mark.parametrize("where", ["login_url", "my_domain_url"])
-def test_password_and_refresh_token(http: Http, where: str) -> None:
-    """Both hosts answer both grants, without a new refresh token."""
-    common = {"access_token", "instance_url", "id", "token_type", "issued_at", "signature"}
-    with Emulator() as bus:
-        url = getattr(bus, where) + TOKEN
-        by_password = http(url, _form(bus, "password"))
-        assert (by_password.status, set(by_password.body)) == (200, common)
-        refreshed = http(url, _form(bus, "refresh_token"))
-        assert (refreshed.status, set(refreshed.body)) == (200, {*common, "scope"})
-        for answer in (by_password, refreshed):
-            assert answer.headers["cache-control"] == "no-store"
-            assert answer.body["instance_url"] == bus.my_domain_url
-            info = http(
-                bus.login_url + "/services/oauth2/userinfo",
-                headers={"Authorization": f"Bearer {answer.body['access_token']}"},
-            ).body
-            assert info["preferred_username"] == bus.org.username
-
-
 def test_a_refresh_token_with_and_without_the_secret(http: Http) -> None:
     """The secret is optional by the app's setting; a wrong one is refused."""
     with Emulator() as bus:
@@ -110,51 +90,6 @@ def test_what_befalls_a_user_and_a_refresh_token(http: Http) -> None:
         bus.revoke(bus.org.refresh_token)
         dead = http(url, _form(bus, "refresh_token"))
         assert _refusal(dead) == (400, "invalid_grant", "expired access/refresh token")
-
-
-@pytest.mark.parametrize(
-    ("knobs", "grant", "error", "description"),
-    [
-        ({"password_flow": False}, "password", "invalid_grant", "authentication failure"),
-        (
-            {"client_credentials_flow": "no_user"},
-            "client_credentials",
-            "invalid_grant",
-            "no client credentials user enabled",
-        ),
-        (
-            {"client_credentials_flow": "disabled"},
-            "client_credentials",
-            "invalid_grant",
-            "client credentials flow not enabled",
-        ),
-        (
-            {"app_access": "not_approved"},
-            "refresh_token",
-            "invalid_grant",
-            "user hasn't approved this consumer",
-        ),
-        (
-            {"app_access": "not_admin_approved"},
-            "password",
-            "invalid_app_access",
-            "user is not admin approved to access this app",
-        ),
-        (
-            {"app_access": "not_installed"},
-            "client_credentials",
-            "app_not_found",
-            "External client app is not installed in this org",
-        ),
-    ],
-)
-def test_how_the_org_is_set_up(
-    http: Http, knobs: dict[str, Any], grant: str, error: str, description: str
-) -> None:
-    """A login that the org's setup forbids has Salesforce's answer."""
-    with Emulator(knobs=Knobs(**knobs)) as bus:
-        answer = http(bus.my_domain_url + TOKEN, _form(bus, grant))
-        assert _refusal(answer) == (400, error, description)
 
 
 @pytest.mark.parametrize("where", ["login_url", "my_domain_url"])

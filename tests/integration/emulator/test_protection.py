@@ -20,57 +20,6 @@ def _topic(bus: Emulator, events: int = 0) -> str:
     return topic
 
 
-def test_too_many_requests_on_a_stream(talk: Talk) -> None:
-    """A flood of requests ends its stream with its own code; a slower client is served."""
-    with Emulator(knobs=Knobs(fetches_per_second=5)) as bus:
-        topic = _topic(bus)
-
-        async def scenario(client: Any) -> Any:
-            stream = await client.subscribe(topic, 1)
-            for _ in range(6):
-                await stream.ask(1)
-            return await client.refused(stream.read())
-
-        said = talk(bus, scenario)
-        assert (said.status, said.code) == (
-            "RESOURCE_EXHAUSTED",
-            "service.protection.stream.limit.triggered",
-        )
-
-
-def test_too_many_calls(talk: Talk) -> None:
-    """Calls of one org beyond the knob are refused."""
-    with Emulator(knobs=Knobs(calls_per_second=3)) as bus:
-        topic = _topic(bus)
-
-        async def scenario(client: Any) -> Any:
-            for _ in range(3):
-                await client.get_topic(topic)
-            return await client.refused(client.get_topic(topic))
-
-        assert talk(bus, scenario).code == "service.protection.triggered"
-
-
-def test_too_many_clients(talk: Talk) -> None:
-    """Streams of all kinds count together, and an ended one frees its slot."""
-    with Emulator(knobs=Knobs(max_clients=2, half_close_seconds=0.01)) as bus:
-        topic = _topic(bus, 1)
-
-        async def scenario(client: Any) -> Any:
-            one = await client.subscribe(topic, 1)
-            await one.take(1)
-            publishing = client.stub.PublishStream(metadata=client.headers)
-            event = pb.ProducerEvent(schema_id=bus.schema_id(topic), payload=b"")
-            await publishing.write(pb.PublishRequest(topic_name=topic, events=[event]))
-            await publishing.read()
-            refused = await client.refused((await client.subscribe(topic, 1)).read())
-            await one.end()
-            await (await client.subscribe(topic, 1)).take(1)
-            return refused
-
-        assert talk(bus, scenario).code == "concurrent.client.limit.exceeded"
-
-
 @pytest.mark.parametrize("over", ["result", "status"])
 def test_the_publish_allocation(talk: Talk, over: str) -> None:
     """Events beyond the hourly allocation are refused in their results or by status."""

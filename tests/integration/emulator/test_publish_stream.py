@@ -62,27 +62,6 @@ def _publishing(
     return talk(bus, go)
 
 
-def test_each_request_has_its_response(talk: Talk) -> None:
-    """Pipelined requests are answered in order, with a replay id for each event."""
-    with Emulator() as bus:
-
-        async def scenario(stream: Publishing) -> tuple[list[Any], str]:
-            await stream.send(stream.event("1", "id-1"), stream.event("2"))
-            await stream.send(stream.event("3", "id-3"), topic_name="")
-            return [await stream.read() for _ in range(2)], await stream.end()
-
-        (first, second), status = _publishing(talk, bus, scenario)
-        there = bus.events("/event/Order__e")
-        results = [*first.results, *second.results]
-        assert status == "OK"
-        assert [one.replay_id.hex() for one in results] == [one["replay_id"] for one in there]
-        assert [one.correlation_key for one in results] == [one["id"] for one in there]
-        assert (results[0].correlation_key, results[2].correlation_key) == ("id-1", "id-3")
-        assert [one["fields"]["Number__c"] for one in there] == ["1", "2", "3"]
-        assert first.schema_id == second.schema_id == bus.schema_id("Order__e")
-        assert first.rpc_id == second.rpc_id
-
-
 def test_a_token_is_renewed(talk: Talk) -> None:
     """auth_refresh replaces the token, with or without events."""
     with Emulator(knobs=Knobs(expiry_ends_streams=True)) as bus:
@@ -105,96 +84,6 @@ def test_a_token_is_renewed(talk: Talk) -> None:
         code = _publishing(talk, bus, scenario)
         assert code.endswith("service.auth.refresh.invalid")
         assert len(bus.events("/event/Order__e")) == 3
-
-
-@pytest.mark.parametrize(
-    ("fields", "status", "code"),
-    [
-        ({"topic_name": "/event/Other__e"}, "INVALID_ARGUMENT", "publish.topic.mismatch"),
-        ({"events": []}, "INVALID_ARGUMENT", "publish.event.count.invalid"),
-        (
-            {"events": [pb.ProducerEvent(payload=b"x" * 900_000)] * 5},
-            "UNAVAILABLE",
-            "",
-        ),
-    ],
-    ids=["another topic", "no events", "above 4 MB"],
-)
-def test_a_wrong_request_ends_the_stream(
-    talk: Talk, fields: dict[str, Any], status: str, code: str
-) -> None:
-    """A wrong request ends the stream; earlier events stay published."""
-    with Emulator() as bus:
-
-        async def scenario(stream: Publishing) -> Any:
-            await stream.send(stream.event())
-            await stream.read()
-            await stream.send(stream.event(), **fields)
-            with pytest.raises(aio.AioRpcError) as error:
-                await stream.read()
-            return error.value
-
-        error = _publishing(talk, bus, scenario)
-        assert error.code().name == status
-        assert dict(error.trailing_metadata()).get("error-code", "").endswith(code)
-        assert len(bus.events("/event/Order__e")) == 1
-
-
-@pytest.mark.parametrize(
-    ("fields", "event", "code"),
-    [
-        ({"auth_refresh": "token"}, {}, "publish.auth.refresh.invalid"),
-        ({"topic_name": " "}, {}, "publish.topic.validation.empty"),
-        ({"topic_name": "/event/Other__e"}, {}, "topic.meta.permission"),
-        ({}, {"can_publish": False}, "publish.topic.cannot.publish"),
-        ({"events": []}, {}, "publish.event.count.invalid"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
-def test_a_wrong_first_request_is_refused(
-    talk: Talk, fields: dict[str, Any], event: dict[str, Any], code: str
-) -> None:
-    """Each wrong first request has its code, and the trailers name the RPC."""
-    with Emulator() as bus:
-
-        async def scenario(stream: Publishing) -> Any:
-            await stream.send(stream.event(), **fields)
-            with pytest.raises(aio.AioRpcError) as error:
-                await stream.read()
-            return dict(error.value.trailing_metadata())
-
-        trailers = _publishing(talk, bus, scenario, **event)
-        assert trailers["error-code"] == f"sfdc.platform.eventbus.grpc.{code}"
-        assert trailers["type"] == "PublishStream"
-        assert bus.events("/event/Order__e") == []
-
-
-def test_silence_is_kept_alive_and_then_swept(talk: Talk) -> None:
-    """A silent stream gets keepalives and is then closed."""
-    with Emulator(knobs=Knobs(publish_keepalive_seconds=0.1, publish_idle_seconds=0.5)) as bus:
-
-        async def scenario(stream: Publishing) -> Any:
-            await stream.send(stream.event())
-            responses: list[Any] = []
-
-            async def until_the_end() -> None:
-                while True:
-                    responses.append(await stream.read())
-
-            with pytest.raises(aio.AioRpcError) as error:
-                await until_the_end()
-            return responses, error.value
-
-        (answer, *keepalives), error = _publishing(talk, bus, scenario)
-        assert len(answer.results) == 1
-        assert len(keepalives) >= 2
-        for one in keepalives:
-            assert (len(one.results), one.schema_id) == (0, bus.schema_id("Order__e"))
-            assert one.rpc_id == answer.rpc_id
-        assert error.code().name == "DEADLINE_EXCEEDED"
-        assert dict(error.trailing_metadata())["error-code"].endswith(
-            "publish.stream.sweeper.timeout"
-        )
 
 
 def test_faults_can_be_ordered(talk: Talk) -> None:

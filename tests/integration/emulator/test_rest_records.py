@@ -231,19 +231,6 @@ def test_objects_describe_themselves(bus: Emulator, rest: Rest) -> None:
     assert (fields["Salary__c"]["createable"], fields["CreatedDate"]["createable"]) == (True, False)
 
 
-def test_platform_events_can_be_published(bus: Emulator, rest: Rest) -> None:
-    """Publishing returns the event's id; an unknown field is refused."""
-    topic = bus.define_event("Order__e", {"Amount__c": "Double"})
-    answer = rest.ask("POST", "/sobjects/Order__e", {"Amount__c": 12.5})
-    [event] = bus.events(topic)
-    assert answer.status == 201
-    assert answer.body["errors"] == [
-        {"statusCode": "OPERATION_ENQUEUED", "message": event["id"], "fields": []}
-    ]
-    assert event["fields"]["Amount__c"] == 12.5
-    assert rest.ask("POST", "/sobjects/Order__e", {"Nope__c": 1}).code == "INVALID_FIELD"
-
-
 @pytest.mark.parametrize(
     ("method", "path", "body", "status"),
     [

@@ -138,18 +138,6 @@ def test_poison_is_delivered_as_it_is(talk: Talk) -> None:
         assert "undecodable" in bus.events("Account")[1]
 
 
-def test_change_events_without_ids(talk: Talk) -> None:
-    """With the knob a change event has no id, as documented."""
-    with Emulator(knobs=Knobs(half_close_seconds=0.01, change_event_ids=False)) as bus:
-        accounts = bus.define_entity("Account", {"Phone": "Phone"})
-        bus.change("Account", "CREATE", RECORD)
-
-        async def scenario(client: Any) -> Any:
-            return (await (await client.subscribe(accounts)).take(1))[0].event.id
-
-        assert talk(bus, scenario) == ""
-
-
 def test_mistakes_are_named() -> None:
     """An unknown schema or an impossible move is refused."""
     with Emulator() as bus:

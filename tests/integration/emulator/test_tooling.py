@@ -106,23 +106,6 @@ def test_a_managed_subscription_that_cannot_be(
     assert bus.managed_subscriptions == ()
 
 
-def test_a_topic_never_changes(rest: Rest) -> None:
-    """A topic is fixed, and a name is unique."""
-    path = f"{MANAGED}/{_managed(rest).body['id']}"
-    moved = rest.ask("PATCH", path, {"Metadata": {"topicName": "/data/ChangeEvents"}})
-    assert (moved.status, moved.code) == (400, "INVALID_INPUT")
-    assert _managed(rest).code == "DUPLICATE_DEVELOPER_NAME"
-
-
-def test_versions_without_managed_subscriptions(rest: Rest) -> None:
-    """The object exists since version 60.0."""
-    old = "/services/data/v59.0"
-    text = "SELECT Id FROM ManagedEventSubscription"
-    assert _query(rest, text, base=old).code == "INVALID_TYPE"
-    assert rest.ask("POST", old + MANAGED, {}).code == "NOT_FOUND"
-    assert _query(rest, "SELECT Id FROM PlatformEventChannel", base=old).status == 200
-
-
 def test_a_channel_from_setup_to_its_events(bus: Emulator, rest: Rest) -> None:
     """A channel gets a member that filters and enriches, and loses it again."""
     made = rest.ask(

@@ -1,4 +1,4 @@
-"""Paths, bodies, channels and replay ids are parsed and refused as Salesforce does."""
+"""Bodies, versions, channels and replay ids are parsed and refused as Salesforce does."""
 
 from __future__ import annotations
 
@@ -16,27 +16,6 @@ from airflow_provider_sfevents.emulator.cometd.message_parsing import (
 )
 
 TOPIC = "/event/X__e"
-
-
-@pytest.mark.parametrize(
-    "path", ["37.0", "64.0/", "64.0/handshake", "/45.0/connect", "replay/40.0", "100.0/a/b"]
-)
-def test_versions_that_are_served(path: str) -> None:
-    """Versions from 37.0 on are served, whatever a client appends to them."""
-    assert version_error(path, 37.0) == ""
-
-
-@pytest.mark.parametrize("path", ["23.0", "36.0/handshake", "replay/36.0"])
-def test_versions_that_are_routed(path: str) -> None:
-    """Unsupported versions are served from the lowest version of the knob on."""
-    assert version_error(path, 23.0) == ""
-
-
-@pytest.mark.parametrize("path", ["", "/", "handshake", "v64.0", "64"])
-def test_a_version_is_mandatory(path: str) -> None:
-    """A path without a version is refused with the expected format."""
-    expected = "400::API version in the URI is mandatory. URI format: '/cometd/66.0'"
-    assert version_error(path, 37.0) == expected
 
 
 @pytest.mark.parametrize(

@@ -15,14 +15,6 @@ def _out(faults: DeliveryFaults, *positions: int) -> list[int]:
     return [event.position for event in faults.with_faults(_events(*positions))]
 
 
-def test_without_orders_nothing_changes() -> None:
-    """Without faults, events stay as they are, and no more are read than fit."""
-    faults = DeliveryFaults(Knobs())
-    assert _out(faults, 1, 2, 3) == [1, 2, 3]
-    assert faults.reach(7) == 7
-    assert faults.waiting() == ()
-
-
 def test_repeats_go_on_over_responses() -> None:
     """The ordered number of events is repeated across several responses."""
     faults = DeliveryFaults(Knobs())
@@ -33,30 +25,12 @@ def test_repeats_go_on_over_responses() -> None:
     assert _out(faults, 5) == [5]
 
 
-def test_reordering_looks_ahead() -> None:
-    """A reordering reads all events that it reverses; a single event does not use it up."""
-    faults = DeliveryFaults(Knobs())
-    faults.reorder(3)
-    assert faults.reach(1) == 3
-    assert _out(faults, 1) == [1]
-    assert _out(faults, 2, 3, 4, 5) == [4, 3, 2, 5]
-    assert _out(faults, 6, 7) == [6, 7]
-
-
 def test_reordered_events_may_be_repeated() -> None:
     """A reordering and a repetition apply together."""
     faults = DeliveryFaults(Knobs())
     faults.reorder(2)
     faults.repeat(1)
     assert _out(faults, 1, 2) == [2, 2, 1]
-
-
-def test_each_reconnect_has_its_own() -> None:
-    """Each of `times` reconnects gets its events again, in order of the faults."""
-    faults = DeliveryFaults(Knobs())
-    faults.resend(2, times=2)
-    faults.resend(5, times=1)
-    assert [faults.take_resend() for _ in range(4)] == [2, 2, 5, 0]
 
 
 def test_clearing_forgets_all() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_sfevents.emulator.bus import avro_schemas, field_bitmaps
 from airflow_provider_sfevents.emulator.errors import EmulatorError
 from airflow_provider_sfevents.emulator.knobs import Knobs
 from airflow_provider_sfevents.emulator.org.objects.object_definitions import SObject, expand
@@ -22,49 +21,6 @@ def _defined(
     return define(
         name, fields or {}, required=(), tracked=True, known=known, knobs=knobs or Knobs()
     )
-
-
-@pytest.mark.parametrize(
-    ("bitmap", "names"),
-    [
-        (["0x400800"], ["Industry", "LastModifiedDate"]),
-        (["0x410000"], ["Description", "LastModifiedDate"]),
-        (["0x400000", "4-0x01"], ["LastModifiedDate", "BillingAddress.Street"]),
-    ],
-)
-def test_accounts_have_the_order_of_live_orgs(bitmap: list[str], names: list[str]) -> None:
-    """Bitmaps of live accounts name the same fields here."""
-    schema = _defined("Account").schema(snapshot=True)
-    assert field_bitmaps.decode(schema, bitmap) == names
-    assert field_bitmaps.encode(schema, names) == bitmap
-
-
-def test_a_change_event_schema_has_header_types_and_hints() -> None:
-    """A schema has the header first, nullable fields, and numbered custom fields."""
-    sobject = _defined("Account", {"Tier__c": "Picklist", "Site__c": "Location"})
-    fields = {field["name"]: field for field in sobject.schema(snapshot=True)["fields"]}
-    assert next(iter(fields)) == "ChangeEventHeader"
-    assert fields["BillingAddress"]["type"][1]["name"] == "Address"
-    assert fields["ShippingAddress"]["type"] == ["null", "Address"]
-    assert fields["NumberOfEmployees"]["type"] == ["null", "int"]
-    assert fields["CreatedDate"] == {
-        "name": "CreatedDate",
-        "type": ["null", "long"],
-        "doc": "CreatedDate:DateTime",
-        "default": None,
-    }
-    assert fields["OwnerId"]["doc"] == "ForeignKey:EntityId"
-    assert fields["Tier__c"]["doc"] == "Data:DynamicEnum:00NgL00000v0001"
-    assert fields["Site__c"]["doc"] == "Data:Location:00NgL00000v0002"
-
-
-def test_the_tenth_symbol_is_a_matter_of_the_knob() -> None:
-    """The knob adds SNAPSHOT to a schema, which changes its id."""
-    account = _defined("Account")
-    ten, nine = account.schema(snapshot=True), account.schema(snapshot=False)
-    assert avro_schemas.schema_id(ten) != avro_schemas.schema_id(nine)
-    header = ten["fields"][0]["type"]["fields"]
-    assert header[2]["type"]["symbols"][-1] == "SNAPSHOT"
 
 
 def test_a_custom_object_has_the_platforms_fields_first() -> None:

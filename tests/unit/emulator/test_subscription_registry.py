@@ -35,24 +35,6 @@ class Place:
         return self.bus.append(TOPIC, [EncodedEvent(str(n), "s", b"") for n in range(count)])
 
 
-def test_a_new_config_has_its_defaults() -> None:
-    """A new config has LATEST twice, RUN, its name as label, and an 18-character id."""
-    place = Place()
-    config = place.registry.create("Lake", TOPIC)
-    assert (config.default_replay, config.error_recovery_replay, config.state) == (
-        "LATEST",
-        "LATEST",
-        "RUN",
-    )
-    assert (config.label, config.topic, config.committed) == ("Lake", TOPIC, "")
-    assert config.id.startswith("18x")
-    assert salesforce_ids.is_id(config.id)
-    assert config.created_at == place.clock.now()
-    for name in ("Lake", config.id, config.id[:15]):
-        assert place.registry.find(name) == config
-    assert place.registry.find("Sea") is None
-
-
 def test_changes_spread_with_time() -> None:
     """The service uses the earlier config until a creation, change or deletion has propagated."""
     place = Place(managed_propagation_seconds=120)

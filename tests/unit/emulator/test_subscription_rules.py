@@ -4,18 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_sfevents.emulator import salesforce_ids
-from airflow_provider_sfevents.emulator.errors import RefusalError
 from airflow_provider_sfevents.emulator.managed import subscription_rules
 from airflow_provider_sfevents.emulator.managed.subscription_config import ManagedRefusedError
 from airflow_provider_sfevents.emulator.managed.subscription_registry import SubscriptionSlots
-from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
-
-
-@pytest.mark.parametrize("name", ["Lake", "L", "Lake_2", "lake2Sea"])
-def test_good_names(name: str) -> None:
-    """A name begins with a letter and has letters, digits and single underscores."""
-    subscription_rules.check_values({"developer_name": name})
 
 
 @pytest.mark.parametrize(
@@ -82,26 +73,6 @@ def test_what_cannot_be_changed(change: dict[str, str], code: str) -> None:
     assert error.value.code == code
 
 
-def test_what_a_first_request_wants() -> None:
-    """A first request gives the id or the name; with both, the id if that is allowed."""
-    assert (
-        subscription_rules.wanted(pb.ManagedFetchRequest(developer_name="Lake"), "refuse") == "Lake"
-    )
-    both = pb.ManagedFetchRequest(developer_name="Lake", subscription_id="18x000000000001")
-    assert subscription_rules.wanted(both, "id") == "18x000000000001"
-    with pytest.raises(RefusalError, match=r"id\.or\.developer\.name\.empty"):
-        subscription_rules.wanted(both, "refuse")
-
-
-def test_a_later_request_asks_for_something() -> None:
-    """A later request has events, a commit or a token; an empty one is refused."""
-    commit = pb.CommitReplayRequest(commit_request_id="a")
-    for good in ({"num_requested": 1}, {"auth_refresh": "t"}, {"commit_replay_id_request": commit}):
-        subscription_rules.check_later(pb.ManagedFetchRequest(**good))
-    with pytest.raises(RefusalError, match=r"fetch\.request\.invalid"):
-        subscription_rules.check_later(pb.ManagedFetchRequest())
-
-
 @pytest.mark.parametrize(
     ("committed", "valid", "where"),
     [("", False, "LATEST"), ("00", True, "committed"), ("00", False, "EARLIEST")],
@@ -112,36 +83,6 @@ def test_where_a_stream_starts(committed: str, valid: bool, where: str) -> None:
         subscription_rules.start(committed, valid=valid, default="LATEST", recovery="EARLIEST")
         == where
     )
-
-
-@pytest.mark.parametrize(
-    ("position", "valid", "delivered", "committed", "word"),
-    [
-        (5, True, 5, None, ""),
-        (5, True, 9, 4, ""),
-        (5, True, 4, 5, ""),
-        (5, True, 4, None, "before"),
-        (5, True, 4, 4, "before"),
-        (5, True, 9, 6, "older"),
-        (5, False, 9, 4, "retention"),
-    ],
-)
-def test_what_can_be_committed(
-    position: int, valid: bool, delivered: int, committed: int | None, word: str
-) -> None:
-    """A delivered id that is not older than the committed one can be committed, also again."""
-    kept = "" if committed is None else salesforce_ids.replay_id(committed).hex()
-    said = subscription_rules.commit_error(
-        salesforce_ids.replay_id(position), valid=valid, delivered=delivered, committed=kept
-    )
-    assert (said == "") is (word == "")
-    assert word in said
-
-
-def test_rubbish_is_not_committed() -> None:
-    """An empty or malformed replay id is refused."""
-    for rubbish in (b"", b"abc"):
-        assert subscription_rules.commit_error(rubbish, valid=True, delivered=9, committed="")
 
 
 def test_a_slot_is_held_after_its_client_left() -> None:
