@@ -143,6 +143,7 @@ def test_the_check_before_the_first_file_stands_in_for_the_later_ones() -> None:
             world(A, ELSEWHERE, run("C"), run("D", area=1), areas=2, bus="ab", later="c", kills=1),
             140_000,
             id="four-runs-that-end-early",
+            marks=pytest.mark.soak,
         ),
         pytest.param(
             ONE_EVENT,

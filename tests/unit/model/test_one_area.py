@@ -178,7 +178,13 @@ def test_events_beyond_a_batch_beside_other_files_do_no_harm() -> None:
 @pytest.mark.parametrize(
     ("surroundings", "first", "at_least"),
     [
-        pytest.param(ONE_HOST, world(run("A", tries=2), kills=2), 160_000, id="killed-twice"),
+        pytest.param(
+            ONE_HOST,
+            world(run("A", tries=2), kills=2),
+            160_000,
+            id="killed-twice",
+            marks=pytest.mark.soak,
+        ),
         pytest.param(
             Rules(one_host=True, max_events=1),
             world(run("A", tries=1), B, begun=False, kills=1),
@@ -193,7 +199,11 @@ def test_events_beyond_a_batch_beside_other_files_do_no_harm() -> None:
             marks=pytest.mark.soak,
         ),
         pytest.param(
-            Rules(max_events=1), world(A, B, C, pauses=1), 250_000, id="stopped-for-two-batches"
+            Rules(max_events=1),
+            world(A, B, C, pauses=1),
+            250_000,
+            id="stopped-for-two-batches",
+            marks=pytest.mark.soak,
         ),
         pytest.param(
             Rules(one_host=True, max_events=1, carries=True),

@@ -232,6 +232,7 @@ def test_a_broken_rule_of_waiting_is_noticed(
             world(A, wait("B", tries=1), C, bus="", later="a", kills=1, keepalives=1),
             150_000,
             id="two-and-a-task",
+            marks=pytest.mark.soak,
         ),
         pytest.param(
             ONE_HOST,
@@ -267,6 +268,7 @@ def test_a_broken_rule_of_waiting_is_noticed(
             ),
             190_000,
             id="first-run-at-latest-and-killed",
+            marks=pytest.mark.soak,
         ),
     ],
 )
