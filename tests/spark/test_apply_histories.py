@@ -98,6 +98,7 @@ def test_a_history_with_a_death_a_gap_and_a_wildcard_ends_as_the_org(
     assert lake.counts["kept"]
 
 
+@pytest.mark.soak
 def test_histories_end_as_the_org(
     jars: Jars, spark: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

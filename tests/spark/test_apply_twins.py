@@ -38,6 +38,8 @@ pytestmark = [
 ]
 
 
+STATEMENTS = {"iceberg": tables.APPLY_ORDER, "delta": ("history", "rows")}
+"""Each statement in one format, and each format."""
 TABLES = {"rows": "Account", "history": "Account_history"}
 """Tables of the statements that are not named for their table."""
 C, D = "001000000000003AAA", "001000000000004AAA"
@@ -116,7 +118,7 @@ def test_a_stale_run_changes_nothing_by_any_statement(
     records.apply(*records.batch(change(0, "CREATE", A, Industry="Mining")))
     batch, events = records.batch(*EVENTS)
     before: dict[str, list[Any]] = {}
-    for name in tables.APPLY_ORDER:
+    for name in STATEMENTS[table_format]:
         table = TABLES.get(name, name)
         versions: dict[str, str] = {}
 

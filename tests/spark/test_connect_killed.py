@@ -12,7 +12,6 @@ from pyspark.errors import PySparkException
 
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.spark import apply, land
-from airflow_provider_sfevents.spark.changes.tables import APPLY_ORDER
 from airflow_provider_sfevents.spark.failure import one_line
 from tests.harness.jars import or_skip
 from tests.spark.conftest import at
@@ -71,19 +70,18 @@ def test_a_client_killed_while_the_server_commits_is_a_twin(
 
 # PySpark's own warning, that a dead server cannot be told of the end of a session.
 @pytest.mark.filterwarnings("ignore:The 'warn' method is deprecated:DeprecationWarning")
-def test_a_server_killed_at_a_step_leaves_a_batch_that_the_next_one_completes(
+def test_a_server_killed_before_the_ledger_leaves_a_batch_that_the_next_one_completes(
     jars: Jars, staging: Staging, tmp_path: Path
 ) -> None:
     """The landing fails with one line, and a landing over a new server completes the batch."""
     paths = or_skip(lambda: jars.delta)
     manifest = staging.write([staging.order(n) for n in range(20)])
-    for step in (steps.LANDING_MOVE, steps.LANDING_LANDED):
-        with server_in(tmp_path, paths) as server, session_of(server.url) as session:
-            session.client.set_retry_policies([])
-            tables = by_path("delta", session, tmp_path / "lake")
-            with pytest.raises(PySparkException) as failure:
-                tables.land(manifest, at(step, server.kill))
-        assert one_line(failure.value).startswith("The Spark Connect server does not answer.")
+    with server_in(tmp_path, paths) as server, session_of(server.url) as session:
+        session.client.set_retry_policies([])
+        tables = by_path("delta", session, tmp_path / "lake")
+        with pytest.raises(PySparkException) as failure:
+            tables.land(manifest, at(steps.LANDING_LANDED, server.kill))
+    assert one_line(failure.value).startswith("The Spark Connect server does not answer.")
 
     with server_in(tmp_path, paths) as server, session_of(server.url) as session:
         tables = by_path("delta", session, tmp_path / "lake")
@@ -152,16 +150,16 @@ def test_a_client_killed_while_the_server_applies_is_a_twin(
 
 
 @pytest.mark.filterwarnings("ignore:The 'warn' method is deprecated:DeprecationWarning")
-def test_a_server_killed_after_any_commit_of_an_apply(
+def test_a_server_killed_between_two_commits_of_an_apply(
     jars: Jars, staging: Staging, tmp_path: Path
 ) -> None:
-    """Each job fails with one line, and the one over the last server applies each change once.
+    """The job fails with one line, and the one over the next server applies each change once.
 
-    After the last commit, a job asks the server for nothing more.
+    `test_apply` kills the same job after each commit, in a classic session.
     """
     paths = or_skip(lambda: jars.iceberg)
     second = ""
-    for table in (*APPLY_ORDER[:-1], ""):
+    for table in ("rows", ""):
         with server_in(tmp_path, paths) as server, session_of(server.url) as session:
             session.client.set_retry_policies([])
             state = state_in(session, tmp_path, staging)
@@ -176,7 +174,7 @@ def test_a_server_killed_after_any_commit_of_an_apply(
 
 
 def after_commit_of(table: str, act: Callable[[], object]) -> OnStep:
-    """Call a function after the first commit of this name, of `APPLY_ORDER`."""
+    """Call a function after the first commit of this name, of `tables.APPLY_ORDER`."""
     taken: list[str] = []
 
     def step(name: str, about: str) -> None:

@@ -15,7 +15,6 @@ from tests.spark.test_apply_places import (
 )
 from tests.spark.test_apply_snapshots import test_tables_are_seeded_by_bulk_and_by_rest
 from tests.spark.test_tables import (
-    test_columns_are_added_and_never_dropped,
     test_events_delivered_again_land_once,
     test_landing_another_form_replaces_exactly_the_batchs_rows,
 )
@@ -24,7 +23,6 @@ from tests.spark.test_upkeep import test_many_small_files_become_few_with_the_sa
 __all__ = [
     "server_url",
     "spark",
-    "test_columns_are_added_and_never_dropped",
     "test_events_delivered_again_land_once",
     "test_landing_another_form_replaces_exactly_the_batchs_rows",
     "test_many_small_files_become_few_with_the_same_rows",

@@ -144,8 +144,6 @@ def test_a_form_that_has_landed_lands_again_while_another_one_comes_and_goes(
     [
         (steps.LANDING_WRITE, 1),
         (steps.LANDING_MOVE, 3),
-        pytest.param(steps.LANDING_COMPARE, 1, marks=pytest.mark.full),
-        pytest.param(steps.LANDING_MOVE, 1, marks=pytest.mark.full),
         pytest.param(steps.LANDING_LANDED, 1, marks=pytest.mark.full),
     ],
 )
@@ -226,7 +224,6 @@ def test_an_older_form_cannot_land_between_two_tries_of_the_newer(
     [
         steps.LANDING_REMOVE,
         pytest.param(steps.LANDING_CLEAR, marks=pytest.mark.full),
-        pytest.param(steps.LANDING_LANDED, marks=pytest.mark.full),
         pytest.param(steps.LANDING_CLEAN, marks=pytest.mark.full),
     ],
 )

@@ -114,30 +114,6 @@ def test_the_job_and_its_zip_are_all_a_cluster_needs(
     assert lines[-1].endswith(f"10 rows in {lake.root}/Order__e, 1 in quarantine.")
 
 
-@pytest.mark.full
-def test_an_executor_without_a_wheel_is_one_line(
-    staging: Staging, lake: Lake, tmp_path: Path, job: Path
-) -> None:
-    """A missing wheel is one line with the wheel, the executor's Python and the remedy."""
-    manifest = staging.write([staging.order(1)])
-    env = bare_python(tmp_path / "env", *ARROW)
-    zipped = packaging.py_files(tmp_path / "zip")
-
-    done = submit(
-        job, ["--manifest", manifest, "--table", str(lake.root)], env, "--py-files", str(zipped)
-    )
-
-    assert done.returncode == 1
-    (line,) = said(done)
-    assert line.startswith("sfevents: Not landed: The executors' Python (")
-    assert (
-        "has no fastavro. --py-files cannot ship compiled wheels: install them on every node"
-        in line
-    )
-    assert "Traceback" not in done.stderr
-    assert lake.files() == []
-
-
 def test_without_the_zip_the_job_says_so(tmp_path: Path, job: Path) -> None:
     """A job without its zip says so before it starts a Spark session."""
     done = submit(job, ["--manifest", "m", "--table", "t"], bare_python(tmp_path / "env"))

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, NotLandedError
-from airflow_provider_sfevents.spark import read_quarantine
 from airflow_provider_sfevents.spark.landing.land_batch import land
 from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from tests.harness.jars import or_skip
@@ -95,42 +94,6 @@ def test_events_delivered_again_land_once(tables: Tables, staging: Staging) -> N
         ("c", "1a2b-1"),
     ]
     assert tables.events("_quarantine") == [("0f3c-1", 2)]
-
-
-def test_change_events_without_an_id_land_once(tables: Tables, staging: Staging) -> None:
-    """Change events without an id land once, known by the transaction in their header."""
-    tables.land(staging.write([staging.change(1, "001A"), staging.change(2, "001A")], ids=["", ""]))
-    again = [staging.change(2, "001A"), staging.change(2, "001B")]
-
-    receipt = tables.land(staging.write(again, ids=["", ""], epoch="1a2b"))
-
-    assert receipt.duplicates == 1
-    assert tables.rows(
-        "AccountChangeEvent", "batch_id", "batch_ordinal", "ChangeEventHeader.recordIds[0]"
-    ) == [("0f3c-1", 0, "001A"), ("0f3c-1", 1, "001A"), ("1a2b-1", 1, "001B")]
-
-
-def test_columns_are_added_and_never_dropped(tables: Tables, staging: Staging) -> None:
-    """A new field adds a column, and a later batch without the field has null in it."""
-    tables.land(staging.write([staging.order(1)]))
-    newer = staging.event("order2", CreatedDate=0, CreatedById="005A", Number__c="new", Size__c=7)
-
-    tables.land(staging.write([newer], batch_number=2))
-    tables.land(staging.write([staging.order(3)], batch_number=3))
-
-    assert tables.rows("Order__e", "batch_id", "Number__c", "Amount__c", "Size__c") == [
-        ("0f3c-1", "N1", 0.25, None),
-        ("0f3c-2", "new", None, 7),
-        ("0f3c-3", "N3", 0.75, None),
-    ]
-    assert [path.name for path in sorted((tables.folder / "_types/Order__e").iterdir())] == [
-        "000001.json",
-        "000002.json",
-    ]
-    said = tables.landed()["0f3c-2"].drift
-    assert [(one["what"], one["column"]) for one in said if one["what"] == "added"] == [
-        ("added", "Size__c")
-    ]
 
 
 @pytest.mark.parametrize(
@@ -241,13 +204,3 @@ def test_a_catalog_that_spark_does_not_know_is_refused(
         land(spark, order)
     with pytest.raises(ConfigurationError, match=r"spark\.sql\.catalog\.nowhere"):
         land(spark, replace(order, table_format="delta"))
-
-
-def test_quarantine_is_read_like_a_table(tables: Tables, staging: Staging) -> None:
-    """Quarantine reads like a table, by path without naming the format."""
-    tables.land(staging.write([staging.order(1), ("order", b"spoilt")]))
-    named = tables.table_format if "/" not in tables.table else None
-
-    found = read_quarantine(tables.spark, tables.table, table_format=named)
-
-    assert [bytes(row.raw_payload) for row in found.collect()] == [b"spoilt"]

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
 
 from airflow_provider_sfevents.spark.source import register
-from airflow_provider_sfevents.staging import layout
-from airflow_provider_sfevents.staging.sidecar_files import Swept
 from tests.spark.conftest import EPOCH
 
 if TYPE_CHECKING:
@@ -99,40 +96,6 @@ def test_a_stream_continues_from_its_checkpoint(stream: Stream, topic: Topic) ->
     assert stream.rows("batch_number") == [(1,), (2,), (3,), (4,)]
 
 
-@pytest.mark.full
-def test_a_swept_batch_ends_the_stream(stream: Stream, topic: Topic) -> None:
-    """A stream whose next batch was swept fails with the remedy, and reads nothing beyond it."""
-    topic.begin(EPOCH)
-    topic.stage([1, 2, 3])
-    stream.options["maxBatchesPerTrigger"] = 1
-    stream.once()
-    shutil.rmtree(topic.folder / layout.batch_folder(EPOCH, 2))
-    (topic.folder / EPOCH / layout.SWEPT).write_text(Swept(batch_number=2).to_json())
-
-    with pytest.raises(
-        Exception, match=r"0f3c-2, is not in .* it was swept.*with a new checkpoint"
-    ):
-        stream.once()
-    assert stream.rows("batch_number") == [(1,)]
-
-
-@pytest.mark.full
-def test_a_new_epoch_follows(stream: Stream, topic: Topic) -> None:
-    """The batches of a new epoch come after those of its previous epoch, whatever their names."""
-    topic.begin(EPOCH)
-    topic.stage([1, 2], landed=False)
-    topic.begin("0a", previous=EPOCH)
-    topic.write([topic.order(7)], batch_number=1, epoch="0a")
-    topic.land(1, "0a")
-    stream.options["maxBatchesPerTrigger"] = 2
-    stream.once()
-    first = stream.rows("batch_id")
-    stream.once()
-
-    assert first == [("0f3c-1",), ("0f3c-2",)]
-    assert sorted(stream.rows("batch_id")) == [("0a-1",), ("0f3c-1",), ("0f3c-2",)]
-
-
 def test_a_later_field_ends_the_stream_until_it_is_loaded_again(
     stream: Stream, topic: Topic
 ) -> None:
@@ -177,20 +140,6 @@ def test_a_later_field_is_rescued_on_request(stream: Stream, topic: Topic) -> No
         ("N5", None, True),
         (None, None, False),
     ]
-
-
-@pytest.mark.full
-def test_a_thousand_batches_come_in_bounded_micro_batches(stream: Stream, topic: Topic) -> None:
-    """A first start with 1,000 staged batches takes at most 100 of them in a micro-batch."""
-    topic.begin(EPOCH)
-    topic.stage(range(1, 1001))
-
-    query = stream.follow()
-    sizes = [one["numInputRows"] for one in query.recentProgress if one["numInputRows"]]
-    query.stop()
-
-    assert sizes == [100] * 10
-    assert [row[0] for row in stream.rows("batch_number")] == list(range(1, 1001))
 
 
 @pytest.mark.full
