@@ -28,25 +28,6 @@ def test_a_retry_reuses_what_the_first_try_staged(here: Deployment) -> None:
     assert topic.deliveries() == 5
 
 
-def test_a_killed_task_is_tried_again_beside_its_living_job(here: Deployment) -> None:
-    """A retry beside the living job of a killed task lands the batch, whose rows are there once."""
-    topic = here.topic("Killed")
-    topic.publish(5)
-    topic.order("hang")
-    run = here.run("retrying", topic)
-    wait_until(topic.jobs, "the job runs")
-    run.kill_task("land")
-    run.wait("success")
-    assert run.tries("land") == 2
-    assert (topic.batch_number("retrying"), topic.deliveries()) == (1, 5)
-    topic.let_go()
-    wait_until(lambda: len(topic.landings()) == 2, "the twin has landed too")
-    topic.publish(2)
-    here.land("retrying", topic)
-    assert topic.landed("retrying") == topic.published
-    assert topic.deliveries() == 7
-
-
 def test_a_retry_gives_way_to_a_first_try_that_still_runs(here: Deployment) -> None:
     """A retry gives way to a first try that outlived its supervisor, and spends nothing.
 

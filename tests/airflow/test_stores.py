@@ -27,7 +27,8 @@ def topic(here: Deployment) -> Topic:
 def test_every_store_through_runs_retries_and_a_clear(here: Deployment, topic: Topic) -> None:
     """In every store, the position is at the last batch's end after a run, a retry and a clear.
 
-    No event is delivered twice.
+    No event is delivered twice. A result is the `extra` of the task's outlet, and a Variable is
+    written by its own store alone.
     """
     topic.publish(3)
     first = _run(here, topic)
@@ -43,6 +44,9 @@ def test_every_store_through_runs_retries_and_a_clear(here: Deployment, topic: T
     assert told == {store: [(3, 1), (2, 2), (2, 3)] for store in STORES}
     for store in STORES:
         assert topic.landed(f"by_{store}") == topic.published
+        assert here.airflow.home.asset_extras(f"kept_by_{store}")[-1] == third.result(store)
+    kept = [bool(topic.position(f"by_{store}")) for store in STORES]
+    assert kept == [store == "variable" for store in STORES]
     assert topic.deliveries() == len(STORES) * len(topic.published)
 
 

@@ -6,36 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.harness.airflow_runs import wait_until
-
 if TYPE_CHECKING:
     from tests.airflow.conftest import Deployment, Topic
     from tests.harness.airflow_runs import Run
 
 pytestmark = [pytest.mark.airflow, pytest.mark.full, pytest.mark.timeout(900)]
-
-
-def test_of_two_runs_one_lands_and_the_other_gives_way(here: Deployment) -> None:
-    """The second of two runs names the lease holder, spends nothing, and is rescheduled.
-
-    It then lands the newer events.
-    """
-    topic = here.topic("Racing")
-    topic.publish(3)
-    topic.order("hang")
-    first = here.run("racing", topic)
-    wait_until(topic.jobs, "the first run has staged its batch")
-    topic.publish(2)
-    second = here.run("racing", topic)
-    second.wait_try("land", 1, "up_for_reschedule")
-    assert f"is held by task racing.land of run {first.run_id}" in second.log()
-    assert topic.deliveries() == 3
-    topic.let_go()
-    first.wait("success")
-    second.wait("success")
-    assert [run.result("land")["batch_number"] for run in (first, second)] == [1, 2]
-    assert topic.landed("racing") == topic.published
-    assert topic.deliveries() == 5
 
 
 def test_two_runs_triggered_together_never_land_twice_and_never_nothing(here: Deployment) -> None:

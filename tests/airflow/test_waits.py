@@ -98,10 +98,13 @@ def test_what_a_wait_got_before_its_timeout_is_for_the_next(
     landed_once(topic, dag_id)
 
 
-def test_from_latest_nothing_falls_between_sensor_and_operator(here: Deployment, mode: str) -> None:
-    """From `latest`, every event after the sensor's subscription lands, and no earlier one."""
-    topic = here.topic(f"Latest_{mode}")
-    dag_id = f"{mode}_latest"
+def test_from_latest_nothing_falls_between_sensor_and_operator(here: Deployment) -> None:
+    """From `latest`, every event after the sensor's subscription lands, and no earlier one.
+
+    The proof begins at `latest` with a sensor in the worker.
+    """
+    topic = here.topic("Latest_deferring")
+    dag_id = "deferring_latest"
     topic.publish(2)
     run = here.run(dag_id, topic)
     wait_until(topic.open_streams, "the sensor listens")

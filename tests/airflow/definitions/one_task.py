@@ -46,10 +46,7 @@ with dag("waiting"):  # for more events, long; unless the run's conf says until 
     SfEventsToSparkOperator(**WAITING)
 
 with dag("waiting_not_long"):
-    SfEventsToSparkOperator(**WAITING, execution_timeout=timedelta(seconds=60))
-
-with dag("landing_not_long"):
-    SfEventsToSparkOperator(**LANDING, execution_timeout=timedelta(seconds=10))
+    SfEventsToSparkOperator(**WAITING, execution_timeout=timedelta(seconds=40))
 
 with dag("with_spark"):
     SfEventsToSparkOperator(

@@ -6,7 +6,7 @@ import os
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from airflow.sdk import DAG
+from airflow.sdk import DAG, Asset
 
 from airflow_provider_sfevents.operators.sfevents import SfEventsToSparkOperator
 from airflow_provider_sfevents.positions.asset import topic_asset
@@ -26,5 +26,10 @@ with DAG("stores", schedule=None, start_date=datetime(2026, 1, 1, tzinfo=UTC)):
     for name, store in STORES.items():
         inlets = [ASSET] if name == "asset" else []
         SfEventsToSparkOperator(
-            task_id=name, consumer=f"by_{name}", position_store=store, inlets=inlets, **EACH
+            task_id=name,
+            consumer=f"by_{name}",
+            position_store=store,
+            inlets=inlets,
+            outlets=[Asset(f"kept_by_{name}")],
+            **EACH,
         )

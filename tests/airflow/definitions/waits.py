@@ -48,8 +48,8 @@ for mode, arguments in MODES.items():
     waiting(mode, **arguments)
     waiting(f"{mode}_soft", **arguments, timeout=3, soft_fail=True)
     waiting(f"{mode}_for_three", **arguments, timeout=5, min_events=3)
-    waiting(f"{mode}_latest", **arguments, initial_replay="latest")
 
+waiting("deferring_latest", deferrable=True, initial_replay="latest")
 waiting("deferring_mistaken", deferrable=True, conn_id="wrong_secret", retries=3)
 waiting("deferring_on", deferrable=True, conn_id="changing", retries=3)
 
