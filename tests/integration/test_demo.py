@@ -1,4 +1,4 @@
-"""The script of `make demo`: its printed figures and the files that it leaves."""
+"""The scripts of `make demo` and `make ui`: printed figures, and what they leave."""
 
 from __future__ import annotations
 
@@ -84,20 +84,21 @@ def test_demo_lands_every_event_once_and_then_only_what_came_since(
 @pytest.mark.airflow
 @pytest.mark.spark
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("script", ["demo", "ui"])
-def test_sigterm_ends_all_that_was_started(repository: Path, tmp_path: Path, script: str) -> None:
-    """Repeated SIGTERM while Spark works leaves neither emulator nor Airflow nor Spark's driver."""
+def test_sigterm_ends_all_that_the_ui_has_started(repository: Path, tmp_path: Path) -> None:
+    """Repeated SIGTERM while Spark works leaves neither emulator nor Airflow nor Spark's driver.
+
+    The demo starts its processes by the same code (`tests/unit/scripts/test_processes.py`).
+    """
     log = tmp_path / "log"
     environment = {
         **os.environ,
-        "DEMO_FOLDER": str(tmp_path / "place"),
         "UI_FOLDER": str(tmp_path / "place"),
         "PORT": str(free_port()),
         "EVERY": "0",
     }
     with log.open("wb") as output:
         started = subprocess.Popen(
-            [sys.executable, "-m", f"scripts.{script}"],
+            [sys.executable, "-m", "scripts.ui"],
             cwd=repository,
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -114,9 +115,8 @@ def test_sigterm_ends_all_that_was_started(repository: Path, tmp_path: Path, scr
         )
 
     try:
-        if script == "ui":
-            wait_until(lambda: "Ctrl-C stops everything" in log.read_text(), "the UI is up", 200)
-            _switch_on(int(environment["PORT"]), "salesforce_orders")
+        wait_until(lambda: "Ctrl-C stops everything" in log.read_text(), "the UI is up", 200)
+        _switch_on(int(environment["PORT"]), "salesforce_orders")
         wait_until(spark_runs, "Spark's driver runs", 200)
     finally:
         while started.poll() is None:
@@ -127,7 +127,7 @@ def test_sigterm_ends_all_that_was_started(repository: Path, tmp_path: Path, scr
     for one in left:
         one.kill()
     assert left == []
-    assert started.returncode == (130 if script == "demo" else 0), log.read_text()
+    assert started.returncode == 0, log.read_text()
 
 
 def _command_line(process: psutil.Process) -> str:
