@@ -27,7 +27,7 @@ with DAG(
     doc_md=__doc__,
     tags=["sfevents"],
 ):
-    fetch = SfEventsFetchOperator(task_id="fetch", topic="/data/ChangeEvents", idle_seconds=5)
+    fetch = SfEventsFetchOperator(task_id="fetch", topic="/data/ChangeEvents", idle_seconds=2)
     land = SparkSubmitOperator(
         task_id="land",
         application="{{ ti.xcom_pull('fetch')['application'] }}",

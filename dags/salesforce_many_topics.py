@@ -25,7 +25,7 @@ with DAG(
         task_id="land",
         # The other examples land these topics too, so this DAG has its own folder.
         table=f"{LAKE}/many_topics",
-        idle_seconds=5,
+        idle_seconds=2,
         max_active_tis_per_dagrun=1,
         map_index_template="{{ task.topic }}",
     ).expand(topic=["/event/Sales__chn", "/data/AccountChangeEvent", "/data/ContactChangeEvent"])

@@ -28,7 +28,7 @@ with DAG(
         task_id="land_orders",
         topic="/event/Order__e",
         table=LAKE,
-        idle_seconds=5,
+        idle_seconds=2,
         driver_memory="1g",
         retries=2,
         retry_delay=timedelta(seconds=30),

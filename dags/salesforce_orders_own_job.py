@@ -31,7 +31,7 @@ with DAG(
         topic="/event/Order__e",
         application=str(Path(__file__).parent / "jobs" / "sized_orders.py"),
         application_args=["--table", f"{LAKE}/sized_orders"],
-        idle_seconds=5,
+        idle_seconds=2,
         retries=2,
         retry_delay=timedelta(seconds=30),
     )

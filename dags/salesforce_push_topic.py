@@ -29,7 +29,7 @@ with DAG(
         task_id="land_accounts",
         topic="/topic/Accounts",
         table=LAKE,
-        idle_seconds=5,
+        idle_seconds=2,
         driver_memory="1g",
         retries=2,
         retry_delay=timedelta(seconds=30),

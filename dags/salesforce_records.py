@@ -36,7 +36,7 @@ with DAG(
         table_format="delta",
         jars=JARS,
         packages=None if JARS else "io.delta:delta-spark_4.1_2.13:4.4.0",
-        idle_seconds=5,
+        idle_seconds=2,
         retries=3,
         retry_delay=timedelta(minutes=1),
     )

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_sfevents import __version__
 from airflow_provider_sfevents.emulator.errors import EmulatorError
 from airflow_provider_sfevents.exceptions import SfEventsError
+from airflow_provider_sfevents.submit.preflight import quick_start
 from scripts import demo_tables
 from scripts.local_airflow import ROOT, LocalAirflow
 from scripts.local_salesforce import LocalSalesforce
@@ -53,7 +54,7 @@ TOO_OLD_SECONDS = 48 * 3600
 UNREAD = "stay on the bus: no DAG of the demo reads this topic"
 # What Airflow's log holds, and what goes on from there.
 _PHASES = (
-    ("Fetching ", "fetching, until nothing has come for 5 s"),
+    ("Fetching ", "fetching, until nothing has come for 2 s"),
     ("is staged", "Spark starts"),
     ("Running Spark version", "Spark decodes and lands"),
     ("landed in", "the position moves"),
@@ -100,7 +101,8 @@ class Demo:
     def __init__(self, place: Path, screen: Screen) -> None:
         self._screen = screen
         # Without a key the database holds plain text, which `demo_tables.position` can read.
-        self._airflow = LocalAirflow.create(place, {"AIRFLOW__CORE__FERNET_KEY": ""})
+        extra = {"AIRFLOW__CORE__FERNET_KEY": "", "SPARK_CONF_DIR": str(_spark_settings(place))}
+        self._airflow = LocalAirflow.create(place, extra)
         self._unfinished = place / "unfinished"
         self._wrong: list[str] = []
 
@@ -275,6 +277,16 @@ def _place(screen: Screen) -> Iterator[Path]:
                 if entry.name != "lock":
                     shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
         yield place
+
+
+def _spark_settings(place: Path) -> Path:
+    """Folder of Spark's settings: those of our operator for few events, also for the chain."""
+    folder = place / "spark"
+    folder.mkdir(exist_ok=True)
+    settings = quick_start("local[2]", 0, {})
+    lines = [f"{key} {value}\n" for key, value in settings.items()]
+    (folder / "spark-defaults.conf").write_text("".join(lines))
+    return folder
 
 
 def _stale(made: Path) -> str:
