@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import logging
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -88,29 +86,6 @@ def test_a_choice_stands_for_every_attempt_at_the_batch(bus: Emulator, consumer:
     assert [window.start for window in consumer.position.losses] == ["earliest"]
 
 
-def test_batches_overlap_until_a_later_event_is_committed(
-    bus: Emulator, consumer: Consumer
-) -> None:
-    """Batches are marked as overlapping until an event newer than the fallback is committed."""
-    publish(bus, 1, 5)
-    consumer.run_once()
-    consumer.positions["orders"] = json.dumps(
-        json.loads(consumer.positions["orders"]) | {"replay_id": "ff" * 10}
-    )
-    consumer.replay_fallback = "earliest"
-    consumer.bounds = replace(consumer.bounds, max_events=3)
-    overlapping = [consumer.run_once(), consumer.run_once()]
-    assert all(isinstance(one, Staged) and one.manifest.overlaps for one in overlapping)
-    bus.clock.advance(hours=1)
-    publish(bus, 6, 1)
-    newer = consumer.run_once()
-    publish(bus, 7, 1)
-    after = consumer.run_once()
-    assert isinstance(newer, Staged)
-    assert isinstance(after, Staged)
-    assert (newer.manifest.overlaps, after.manifest.overlaps) == (True, False)
-
-
 def test_a_refused_keepalive_point_is_no_loss(bus: Emulator, consumer: Consumer) -> None:
     """An invalid keepalive point is replaced by the position, and no event is lost or doubled."""
     publish(bus, 1, 5)
@@ -131,20 +106,6 @@ def test_a_refused_keepalive_point_is_no_loss(bus: Emulator, consumer: Consumer)
     assert staged_ids(consumer, consumer.run_once()) == ids
     assert consumer.position.losses == ()
     assert bus.deliveries(TOPIC) == 7
-
-
-def test_a_position_that_gets_old_warns(
-    bus: Emulator, consumer: Consumer, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Each run warns of an old position long before its replay id expires."""
-    publish(bus, 1, 5)
-    consumer.run_once()
-    record = json.loads(consumer.positions["orders"])
-    old = {"committed_at": "2026-01-01T00:00:00+00:00", "last_event_at": ""}
-    consumer.positions["orders"] = json.dumps(record | old)
-    with caplog.at_level(logging.WARNING):
-        consumer.run_once()
-    assert "may have expired: the bus keeps events for 72 h" in caplog.text
 
 
 def test_latest_without_a_keepalive_is_a_retry(bus: Emulator, consumer: Consumer) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_provider_sfevents.batches.commit import commit_batch
-from airflow_provider_sfevents.batches.outcome import Empty, Staged
+from airflow_provider_sfevents.batches.outcome import Staged
 from airflow_provider_sfevents.exceptions import LeaseHeldError, PositionConflictError
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Run
@@ -83,58 +83,6 @@ def test_a_retry_of_what_had_committed_spends_nothing(bus: Emulator, consumer: C
     assert bus.deliveries(TOPIC) == 2
 
 
-def test_a_retry_without_a_batch_goes_on_as_its_first_try(
-    bus: Emulator, consumer: Consumer
-) -> None:
-    """A retry without a batch fetches what its first try did not."""
-    run_days(bus, consumer, 1)
-    publish(bus, 40, 2)
-    consumer.run = replace(run_of(2), try_number=2)
-    staged = consumer.run_once()
-    assert isinstance(staged, Staged)
-    assert (staged.manifest.events, consumer.position.batch_number) == (2, 2)
-
-
-def test_a_cleared_run_whose_batch_is_swept_is_refused(bus: Emulator, consumer: Consumer) -> None:
-    """A cleared run whose batch was swept is refused."""
-    done = run_days(bus, consumer, 3)
-    done[0].folder.remove()
-    publish(bus, 40, 2)
-    clear(consumer, 1)
-    with pytest.raises(
-        PositionConflictError, match=r"scheduled__1 was cleared, but run scheduled__3"
-    ):
-        consumer.stage()
-    assert bus.deliveries(TOPIC) == 6
-
-
-def test_a_cleared_run_that_is_the_newest_fetches(bus: Emulator, consumer: Consumer) -> None:
-    """A cleared run without events fetches if it is the newest run."""
-    run_days(bus, consumer, 1)
-    consumer.run = run_of(2)
-    assert isinstance(consumer.run_once(), Empty)
-    publish(bus, 40, 2)
-    clear(consumer, 2)
-    staged = consumer.run_once()
-    assert isinstance(staged, Staged)
-    assert staged.manifest.events == 2
-
-
-def test_a_topic_that_was_moved_in_its_list_keeps_its_batch(
-    bus: Emulator, consumer: Consumer
-) -> None:
-    """A mapped task finds its batch by its topic after the list was reordered."""
-    publish(bus, 1, 2)
-    consumer.run = replace(run_of(1), map_index=0)
-    done = consumer.run_once()
-    assert isinstance(done, Staged)
-    consumer.cleared, consumer.run = True, replace(run_of(1), map_index=3, try_number=2)
-    rerun = consumer.stage()
-    assert isinstance(rerun, Staged)
-    rerun.release()
-    assert rerun.manifest == done.manifest
-
-
 def test_a_backfill_lands_what_its_interval_had(bus: Emulator, consumer: Consumer) -> None:
     """A backfill lands the batch of its interval, whichever run had staged it."""
     done = run_days(bus, consumer, 2)
@@ -172,18 +120,6 @@ def test_two_that_land_one_batch_again_give_way(bus: Emulator, consumer: Consume
     first.release()
 
 
-def test_a_batch_of_an_epoch_left_behind_is_landed_again(bus: Emulator, consumer: Consumer) -> None:
-    """After a reset an old run lands its own batch again, and the new position stays."""
-    (done,) = run_days(bus, consumer, 1)
-    forgotten = consumer.positions.pop("orders")
-    done.topic_folder.forget("9999-01-01T00:00:00+00:00")
-    clear(consumer, 1)
-    rerun = consumer.run_once()
-    assert isinstance(rerun, Staged)
-    assert rerun.manifest.batch_id == done.manifest.batch_id
-    assert "orders" not in consumer.positions, forgotten
-
-
 def test_a_position_forgotten_on_purpose_begins_anew(bus: Emulator, consumer: Consumer) -> None:
     """A position that was forgotten begins again, marked to overlap, in spite of old receipts."""
     (done,) = run_days(bus, consumer, 1)
@@ -197,23 +133,3 @@ def test_a_position_forgotten_on_purpose_begins_anew(bus: Emulator, consumer: Co
     assert staged.manifest.epoch != done.manifest.epoch
     assert (staged.manifest.events, staged.manifest.overlaps) == (2, True)
     assert (done.folder.folder / layout.RECEIPT).exists()
-
-
-def test_a_run_that_committed_what_another_had_staged_owns_it_too(
-    bus: Emulator, consumer: Consumer
-) -> None:
-    """A batch that one run staged and another committed can be landed again by either."""
-    publish(bus, 1, 2)
-    consumer.run = run_of(1)
-    staged = consumer.stage()
-    assert isinstance(staged, Staged)
-    staged.release()
-    consumer.run = run_of(2)
-    consumer.run_once()
-    publish(bus, 40, 2)
-    for day in (1, 2):
-        clear(consumer, day)
-        rerun = consumer.run_once()
-        assert isinstance(rerun, Staged)
-        assert rerun.manifest == staged.manifest
-    assert bus.deliveries(TOPIC) == 2

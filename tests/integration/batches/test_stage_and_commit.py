@@ -15,7 +15,6 @@ from airflow_provider_sfevents.exceptions import (
     LeaseHeldError,
     NotLandedError,
     PositionConflictError,
-    ReplayIdRefusedError,
     StagingError,
     StoppedError,
     TopicError,
@@ -205,19 +204,6 @@ def test_first_run_at_latest_learns_its_place(bus: Emulator, consumer: Consumer)
     assert staged_replay_ids(staged) == ids
 
 
-def test_an_expired_replay_id_moves_nothing(bus: Emulator, consumer: Consumer) -> None:
-    """An expired replay id is an error that names it, without a fallback."""
-    publish(bus, 1, 5)
-    consumer.run_once()
-    committed = consumer.positions["orders"]
-    bus.clock.advance(hours=80)
-    publish(bus, 6, 5)
-    with pytest.raises(ReplayIdRefusedError, match=consumer.position.replay_id):
-        consumer.run_once()
-    assert consumer.positions["orders"] == committed
-    assert bus.deliveries(TOPIC) == 5
-
-
 def test_an_expired_position_written_anew_begins_an_epoch(
     bus: Emulator, consumer: Consumer
 ) -> None:
@@ -268,15 +254,6 @@ def test_an_old_position_is_refused(bus: Emulator, consumer: Consumer) -> None:
         consumer.run_once()
     consumer.positions["orders"] = old
     with pytest.raises(PositionConflictError, match=r"is at batch .*-1, but batch .*-3 has landed"):
-        consumer.run_once()
-
-
-def test_a_second_task_is_told_to_name_its_own_consumer(bus: Emulator, consumer: Consumer) -> None:
-    """A second task on a position is refused, and asked for a consumer of its own."""
-    publish(bus, 1, 5)
-    consumer.run_once()
-    consumer.run = Run(dag="orders", run="r2", task="other")
-    with pytest.raises(PositionConflictError, match="consumer"):
         consumer.run_once()
 
 

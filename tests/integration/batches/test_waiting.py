@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,7 +13,6 @@ from airflow_provider_sfevents.batches.outcome import Staged
 from airflow_provider_sfevents.exceptions import ReplayIdRefusedError
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.staging import leases
-from airflow_provider_sfevents.staging.extra_deliveries import OVERLAPPING_WAIT
 from airflow_provider_sfevents.waiting import batch_status, listen
 from tests.integration.batches.conftest import (
     TOPIC,
@@ -211,30 +209,6 @@ def test_a_batch_committed_meanwhile_is_for_a_worker_to_look_at(
     pending = waiter.find(waited)
     assert pending.next_batch is not None
     assert (pending.enough, pending.next_batch.batch_number) == (False, 2)
-
-
-def test_what_another_task_took_first_is_left_to_it(
-    bus: Emulator, consumer: Consumer, waiter: Waiter
-) -> None:
-    """Events that a task fetches at the same time are dropped by the wait, and counted."""
-    next_batch = waiter.next_batch()
-    fetching = replace(consumer, bounds=Bounds(idle_seconds=0.6))
-
-    async def run() -> tuple[Any, WaitResult]:
-        listening = asyncio.create_task(waiter.wait(next_batch))
-        await until(lambda: bus.open_streams == 1)
-        staging = asyncio.create_task(fetching.stage_until(asyncio.Event()))
-        await until(lambda: bus.open_streams == 2)
-        publish(bus, 1, 1)
-        staged = await staging
-        await asyncio.to_thread(staged.release)
-        return staged, await listening
-
-    staged, waited = asyncio.run(run())
-    assert isinstance(staged, Staged)
-    assert (len(staged.manifest.parts), staged.manifest.events) == (1, 1)
-    assert (waited.ended_by, waited.events) == ("staged", 1)
-    assert (staged.extra_deliveries(), bus.deliveries(TOPIC)) == ({OVERLAPPING_WAIT: 1}, 2)
 
 
 def test_a_wait_leaves_a_refused_replay_id_to_a_worker(

@@ -12,7 +12,6 @@ import pytest
 from airflow_provider_sfevents.batches.outcome import Staged
 from airflow_provider_sfevents.exceptions import PositionConflictError, StagingError, TransportError
 from airflow_provider_sfevents.pubsub.bounds import Bounds
-from airflow_provider_sfevents.staging import leases
 from airflow_provider_sfevents.staging.keepalive_point import KeepalivePoint
 from airflow_provider_sfevents.waiting import batch_status
 from tests.integration.batches.conftest import (
@@ -184,24 +183,6 @@ async def one_keepalive(
     await asyncio.wait((listening,))
 
 
-def test_keepalives_are_written_down_hourly(
-    bus: Emulator, consumer: Consumer, waiter: Waiter
-) -> None:
-    """A wait records the first of many keepalives, and no other within the hour."""
-    next_batch = waiter.next_batch()
-
-    async def run() -> None:
-        listening = asyncio.create_task(waiter.wait(next_batch))
-        await until(lambda: keepalive_point(waiter) is not None)
-        first = keepalive_point(waiter)
-        await asyncio.sleep(1.0)  # three more keepalives
-        assert keepalive_point(waiter) == first
-        listening.cancel()
-        await asyncio.wait((listening,))
-
-    asyncio.run(run())
-
-
 def test_an_old_position_is_renewed_by_a_poke(
     bus: Emulator, consumer: Consumer, waiter: Waiter
 ) -> None:
@@ -247,28 +228,6 @@ def test_a_refused_keepalive_point_costs_nothing(
     assert staged_ids(consumer, staged) == ids
     assert "is refused; continuing after" in caplog.text
     assert (consumer.position.losses, bus.deliveries(TOPIC)) == ((), 4)
-
-
-def test_a_wait_whose_lease_at_latest_was_taken_over_pins_nothing(
-    bus: Emulator, at_latest: Consumer, waiter: Waiter
-) -> None:
-    """A wait at `latest` whose lease was taken over gives way at its keepalive."""
-    bus.pause_keepalives()
-    folder = waiter.next_batch().folder(waiter.area)
-
-    async def run() -> None:
-        poking = asyncio.create_task(waiter.poke_until(asyncio.Event()))
-        await until(lambda: bus.open_streams == 1)
-        number, holder = leases.holder_of(folder.folder) or pytest.fail("no lease")
-        path = folder.folder / f"leases/{number + 1:04d}.json"
-        path.write_text(replace(holder, host="elsewhere", pid_space="x", token="t").to_json())
-        bus.resume_keepalives()
-        pending = await poking
-        assert not pending.enough
-
-    asyncio.run(run())
-    assert at_latest.positions == {}
-    assert keepalive_point(waiter) is None
 
 
 def test_a_batch_begun_at_latest_is_one(bus: Emulator, at_latest: Consumer, waiter: Waiter) -> None:

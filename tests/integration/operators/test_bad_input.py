@@ -6,10 +6,9 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import trustme
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from airflow_provider_sfevents.emulator import Emulator, Knobs
+from airflow_provider_sfevents.emulator import Emulator
 from airflow_provider_sfevents.operators.chain import SfEventsFetchOperator
 from airflow_provider_sfevents.operators.sfevents import SfEventsToSparkOperator
 from airflow_provider_sfevents.positions import record
@@ -109,74 +108,6 @@ def test_wrong_secret(task: Task, bus: Emulator) -> None:
     message = fails_for_good(task, bus.my_domain_url, "The consumer secret is wrong")
     assert "not-the-secret" not in message
     assert bus.org.consumer_secret not in message
-
-
-@pytest.mark.parametrize(
-    ("host", "said"),
-    [
-        ("https://acme.my.salesforce.invalid", "cannot be reached"),
-        ("http://127.0.0.1:1", "cannot be reached"),
-    ],
-    ids=["unresolvable", "refused"],
-)
-def test_unreachable_login(task: Task, bus: Emulator, host: str, said: str) -> None:
-    """The error for an unreachable login host names it, and may be retried."""
-    task.connect("sfevents_default", {**bus.connection(), "host": host})
-    fails_for_now(task, host, said, "Check the host's spelling")
-
-
-def test_a_host_that_is_no_login(task: Task, bus: Emulator) -> None:
-    """The Pub/Sub endpoint as login host is refused for good."""
-    task.connect("sfevents_default", {**bus.connection(), "host": f"https://{bus.endpoint}"})
-    fails_for_good(task, f"https://{bus.endpoint}", "does not speak TLS")
-
-
-def test_skewed_clock(task: Task) -> None:
-    """The error for a JWT with a wrong time names the clock."""
-    with Emulator(sample=True, knobs=Knobs(jwt_skew_seconds=900)) as ahead:
-        task.connect("sfevents_default", ahead.connection("jwt_bearer"))
-        fails_for_good(task, ahead.login_url, "clock")
-
-
-@pytest.mark.parametrize(
-    ("key", "said"),
-    [("MIIEpAIBAAKCAQEA", "is not PEM"), ("", "no private key")],
-    ids=["rubbish", "missing"],
-)
-def test_unreadable_key(task: Task, bus: Emulator, key: str, said: str) -> None:
-    """The error for an invalid key names the cause without showing the key."""
-    task.connect("sfevents_default", bus.connection("jwt_bearer"), private_key=key)
-    message = fails_for_good(task, "private key", said)
-    assert not key or key not in message
-
-
-def test_unreachable_api(task: Task, bus: Emulator) -> None:
-    """The error for an API that does not answer names its endpoint."""
-    task.connect("sfevents_default", {**bus.connection(), "port": 1})
-    fails_for_now(task, "127.0.0.1:1", "network")
-
-
-def test_tls_to_a_plain_api(task: Task, bus: Emulator) -> None:
-    """TLS to a server without TLS fails for good."""
-    task.connect("sfevents_default", bus.connection(), plaintext=False)
-    fails_for_good(task, bus.endpoint, "does not speak TLS", "plaintext")
-
-
-def test_plaintext_to_a_tls_api(task: Task, over_tls: Emulator) -> None:
-    """Plain text to a server with TLS fails, and names the setting."""
-    task.connect("sfevents_default", over_tls.connection(), plaintext=True)
-    fails_for_now(task, over_tls.endpoint, "plaintext")
-
-
-def test_unknown_authority(task: Task, over_tls: Emulator, tmp_path: Path) -> None:
-    """The error for a certificate that the CA file does not cover names the setting."""
-    stranger = tmp_path / "stranger.pem"
-    trustme.CA().cert_pem.write_to_path(str(stranger))
-    task.connect("sfevents_default", over_tls.connection(), ca_file=str(stranger))
-    fails_for_good(task, "ca_file", str(stranger))
-    session = over_tls.connection("session")
-    task.connect("sfevents_default", session, ca_file=str(stranger))
-    fails_for_good(task, over_tls.endpoint, "ca_file")
 
 
 @pytest.mark.parametrize(

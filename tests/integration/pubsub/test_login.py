@@ -108,47 +108,11 @@ def encrypted(pem: str) -> str:
     ).decode()
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        pytest.param({"client_secret": "wr0ng-secret"}, "consumer secret is wrong", id="secret"),
-        pytest.param(
-            {"client_id": "3MVG9unknown-key"}, "does not know this consumer key", id="key"
-        ),
-    ],
-)
-async def test_refused_credentials(bus: Emulator, changes: dict[str, str], said: str) -> None:
-    """A refusal names the host and the remedy, never the secret."""
-    with pytest.raises(AuthenticationError, match=said) as raised:
-        await session_of(by_secret(bus, **changes))
-    assert bus.my_domain_url in str(raised.value)
-    assert "wr0ng-secret" not in str(raised.value)
-    assert bus.org.consumer_secret not in str(raised.value)
-
-
-async def test_client_credentials_on_the_login_host(bus: Emulator) -> None:
-    """Client credentials on the general login host are refused with the host to set."""
-    with pytest.raises(AuthenticationError, match="My Domain"):
-        await session_of(by_secret(bus, login_url=bus.login_url))
-
-
-async def test_a_user_who_is_not_authorised(bus: Emulator) -> None:
-    """A JWT for a user whom the app does not approve is refused with that remedy."""
-    with pytest.raises(AuthenticationError, match="pre-authorise"):
-        await session_of(by_key(bus, username="unknown@acme.example"))
-
-
 async def test_a_key_of_another_app(bus: Emulator) -> None:
     """A readable key of another app has another error than an unreadable key."""
     other = bus.add_org().private_key_pem
     with pytest.raises(AuthenticationError, match="certificate uploaded to the app"):
         await session_of(by_key(bus, private_key=other))
-
-
-async def test_a_wrong_audience(bus: Emulator) -> None:
-    """The remedy for a refused audience is the setting that changes it."""
-    with pytest.raises(AuthenticationError, match="jwt_audience"):
-        await session_of(by_key(bus, audience="https://nowhere.example"))
 
 
 @pytest.mark.parametrize(

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from typing import TYPE_CHECKING
 
 import pytest
 
 from airflow_provider_sfevents.exceptions import (
-    AuthenticationError,
     QuotaExceededError,
-    ReplayIdRefusedError,
     TransportError,
 )
 from airflow_provider_sfevents.pubsub.bounds import Bounds
@@ -119,19 +116,6 @@ async def test_a_service_that_is_away_when_time_runs_out(tmp_path: Path) -> None
         assert is_transient(result.error)
 
 
-async def test_a_new_session_that_is_refused_as_well() -> None:
-    """If the renewed session is refused too, the batch ends with the error and its rpc id."""
-    async with running() as (bus, client):
-        published, received = publish(bus, 5), Received()
-        bus.fail_next("Subscribe", error_code="service.auth.error", after=2)
-        bus.fail_next("Subscribe", error_code="service.auth.error")
-        result = await client.fetch(TOPIC, EARLIEST, Bounds(max_events=5, **LONG), received)
-        assert (result.ended_by, received.replay_ids) == ("lost", published[:2])
-        assert isinstance(result.error, AuthenticationError)
-        assert re.search(r"service\.auth\.error, rpc id [0-9a-f-]{36}", str(result.error))
-        assert (len(bus.subscriptions), called(bus, "token")) == (2, 2)
-
-
 async def test_sessions_that_expire_again_and_again() -> None:
     """Each session that has worked may be renewed once when it is refused."""
     async with running() as (bus, client):
@@ -140,18 +124,6 @@ async def test_sessions_that_expire_again_and_again() -> None:
         result = await client.fetch(TOPIC, EARLIEST, Bounds(max_events=30, **LONG), received)
         assert (result.ended_by, received.replay_ids) == ("max_events", published)
         assert (len(bus.subscriptions), called(bus, "token"), bus.deliveries()) == (6, 6, 30)
-
-
-async def test_a_replay_id_refused_on_the_way() -> None:
-    """If the last replay id is refused at a reconnect, the batch ends; the start is not changed."""
-    async with running() as (bus, client):
-        published, received = publish(bus, 5), Received()
-        bus.fail_next("Subscribe", status="UNAVAILABLE", after=2)
-        bus.fail_next("Subscribe", error_code="subscription.fetch.replayid.corrupted")
-        result = await client.fetch(TOPIC, EARLIEST, Bounds(max_events=5, **LONG), received)
-        assert (result.ended_by, received.replay_ids) == ("error", published[:2])
-        assert isinstance(result.error, ReplayIdRefusedError)
-        assert [one.start for one in bus.subscriptions] == ["earliest", published[1].hex()]
 
 
 async def test_a_topic_is_looked_up_once_in_a_run() -> None:

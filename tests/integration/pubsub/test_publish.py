@@ -10,7 +10,6 @@ import pytest
 from airflow_provider_sfevents.emulator import Emulator
 from airflow_provider_sfevents.exceptions import (
     ConfigurationError,
-    PublishInterruptedError,
     TopicError,
     TransportError,
 )
@@ -22,7 +21,6 @@ from airflow_provider_sfevents.pubsub.client import PubSubClient
 from airflow_provider_sfevents.pubsub.publishing.event_encoder import UNKNOWN_USER
 from airflow_provider_sfevents.pubsub.schema_cache import SchemaCache
 from airflow_provider_sfevents.replay_point import EARLIEST
-from tests.integration.pubsub.publishing_bus import scripted
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.pubsub.streaming.delivery import Delivery
@@ -116,34 +114,6 @@ async def test_nothing_is_sent_when_one_record_does_not_fit(
     with pytest.raises(ConfigurationError, match=r"record 301: .Country__c. is no field"):
         await client.publish(TOPIC, [{"City__c": "a"}] * 300 + [{"Country__c": "b"}])
     assert bus.published == []
-
-
-async def test_a_request_of_unknown_fate_is_not_repeated(
-    bus: ScriptedBus, client: PubSubClient
-) -> None:
-    """A request with a lost answer is not repeated, and the error names the events left."""
-    await client.get_topic(TOPIC)
-    await client.get_schema("S")
-
-    before = len(bus.unary)
-    bus.publish_failures = {200: ("UNAVAILABLE", "")}
-    with pytest.raises(PublishInterruptedError, match=r"events 201 to 400 of 500") as raised:
-        await client.publish(TOPIC, [{"City__c": "a"}] * 500)
-    assert (list(raised.value.uncertain), list(raised.value.unsent)) == (
-        list(range(201, 401)),
-        list(range(401, 501)),
-    )
-    assert [method for method, _ in bus.unary[before:]] == ["GetTopic", "Publish", "Publish"]
-
-
-async def test_what_is_refused_is_sent_again_alone() -> None:
-    """A refused event is sent again alone under its id; the results are in the records' order."""
-    async with scripted() as (bus, client):
-        bus.refusing = {"b": 1}
-        results = await client.publish(TOPIC, [{"City__c": "a"}] * 3, ids=["a", "b", "c"])
-    assert [[event.id for event in one.events] for one in bus.published] == [["a", "b", "c"], ["b"]]
-    assert [(one.event_id, one.error) for one in results] == [("a", ""), ("b", ""), ("c", "")]
-    assert all(one.replay_id for one in results)
 
 
 async def test_publishing_nothing(bus: ScriptedBus, client: PubSubClient) -> None:

@@ -200,33 +200,6 @@ async def test_a_connection_that_dies_without_a_word() -> None:
     assert {key for key, _ in found} == {one.event_id for one in results}
 
 
-async def test_a_token_that_expires_mid_way() -> None:
-    """The client renews an expired token and continues."""
-    async with running(expiry_ends_streams=True) as (bus, client):
-
-        def source() -> Iterator[dict[str, Any]]:
-            for number, record in enumerate(records(800)):
-                if number == 500:
-                    bus.expire_tokens(in_stream=True)
-                yield record
-
-        assert len(await publish(client, source())) == 800
-        assert len({key for key, _ in await read_back(client)}) == 800
-
-
-async def test_an_event_that_is_too_large_for_this_org() -> None:
-    """An event above the service's own limit is refused in its result; the others are published."""
-    async with running(max_event_bytes=100) as (bus, client):
-        bus.define_event("Note__e", {"Text__c": "Text"})
-        given = [{"Text__c": "short"}, {"Text__c": "x" * 200}, {"Text__c": "short"}]
-        results = [
-            one async for one in client.publishing.stream("/event/Note__e", given, pace=AT_ONCE)
-        ]
-    by_number = {one.number: one for one in results}
-    assert "bytes; the limit is 100" in by_number[2].error
-    assert [bool(by_number[number].replay_id) for number in (1, 2, 3)] == [True, False, True]
-
-
 @pytest.mark.parametrize("over", ["result", "status"])
 async def test_the_hourly_allowance(over: str) -> None:
     """Events within the allowance are published; then the error names it, without a retry."""

@@ -10,11 +10,9 @@ import pytest
 
 from airflow_provider_sfevents.exceptions import (
     AuthenticationError,
-    QuotaExceededError,
     TransportError,
 )
 from airflow_provider_sfevents.pubsub.bounds import Bounds
-from airflow_provider_sfevents.pubsub.reconnect import MAX_TRIES
 from airflow_provider_sfevents.replay_point import EARLIEST, LATEST
 from tests.integration.pubsub.conftest import ORG_ID
 
@@ -117,38 +115,6 @@ async def test_a_keepalive_is_a_place_to_go_on_from(bus: ScriptedBus, client: Pu
     await client.fetch(TOPIC, LATEST, bounds, received)
 
     assert [stream.start for stream in bus.streams] == ["latest", "abcd"]
-
-
-async def test_a_service_that_stays_away_is_given_up(
-    bus: ScriptedBus, client: PubSubClient
-) -> None:
-    """After a limit of streams without an answer the error is raised, with the rpc id."""
-
-    async def down(stream: SeenStream) -> AsyncIterator[Any]:
-        await stream.fail("INTERNAL", "service.unavailable")
-        yield
-
-    bus.scripts = [down]
-    with pytest.raises(TransportError) as raised:
-        await client.fetch(TOPIC, EARLIEST, QUIET, Received())
-
-    assert len(bus.streams) == MAX_TRIES
-    assert (raised.value.error_code[-19:], raised.value.rpc_id) == ("service.unavailable", "rpc-9")
-
-
-async def test_a_used_up_allowance_is_not_tried_again(
-    bus: ScriptedBus, client: PubSubClient
-) -> None:
-    """A used-up allowance is not retried."""
-
-    async def used_up(stream: SeenStream) -> AsyncIterator[Any]:
-        await stream.fail("RESOURCE_EXHAUSTED", "subscription.limit.exceeded")
-        yield
-
-    bus.scripts = [used_up]
-    with pytest.raises(QuotaExceededError):
-        await client.fetch(TOPIC, EARLIEST, QUIET, Received())
-    assert len(bus.streams) == 1
 
 
 async def test_time_that_runs_out_while_the_service_is_away_is_an_error(

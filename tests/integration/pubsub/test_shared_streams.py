@@ -89,55 +89,6 @@ async def test_many_waits_of_a_topic_are_one_subscription() -> None:
         bus.wait_open_streams(0)
 
 
-async def test_cancelling_concerns_no_other_subscriber() -> None:
-    """If the wait that opened a stream is cancelled, the others continue on it."""
-    async with sharing() as (bus, client):
-        first, second = Waiting(client, "earliest", 4), Waiting(client, "earliest", 4)
-        await come_true(lambda: bus.open_streams == 1)
-        publish(bus, 2)
-        await second.received.wait_for(2)
-        await first.cancel()
-        publish(bus, 2, first=2)
-        assert (await second.task).events == 4
-        assert len(bus.subscriptions) == 1
-        third = Waiting(client, "earliest", 4)
-        await third.task
-        fourth = Waiting(client, "latest", 1)
-        await come_true(lambda: bus.open_streams == 1)
-        await fourth.cancel()
-        bus.wait_open_streams(0)
-
-
-async def test_keepalives_are_places_to_join_at() -> None:
-    """A wait joins by any keepalive's replay id, gets the newest at once, and misses nothing."""
-    async with sharing(keepalive_seconds=0.05) as (bus, client):
-        published = publish(bus, 1)
-        first = Waiting(client, published[0].hex(), 2)
-        await come_true(lambda: len(first.waited) >= 2)
-        second, third = Waiting(client, first.waited[0], 2), Waiting(client, "latest", 2)
-        await come_true(lambda: bool(second.waited) and bool(third.waited))
-        published = publish(bus, 2)
-        for wait in (first, second, third):
-            await wait.task
-            assert wait.received.replay_ids == published
-        assert (len(bus.subscriptions), bus.deliveries()) == (1, 2)
-
-
-async def test_credit_is_lowered_when_who_wanted_it_has_left() -> None:
-    """After a wait for a hundred has gone, a wait for two is delivered two of fifty events."""
-    async with sharing() as (bus, client):
-        large, small = Waiting(client, "earliest", 100), Waiting(client, "earliest", 3)
-        await come_true(lambda: bus.open_streams == 1)
-        published = publish(bus, 1)
-        await small.received.wait_for(1)
-        await large.cancel()
-        await come_true(lambda: len(bus.subscriptions) == 2 and bool(bus.subscriptions[1].requests))
-        published += publish(bus, 50, first=1)
-        await small.task
-        assert small.received.replay_ids == published[:3]
-        assert bus.deliveries() == 3
-
-
 async def test_more_streams_than_a_connection_takes() -> None:
     """With 100 RPCs per connection no stream hangs, calls pass, and empty connections close."""
     async with sharing(topics=130, max_streams_per_connection=100) as (bus, client):

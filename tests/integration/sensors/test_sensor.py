@@ -61,47 +61,10 @@ def test_events_that_come_while_it_waits(waits: Waits, bus: Emulator, mode: dict
 
 
 @each_mode
-def test_it_asks_for_no_more_than_it_needs(
-    waits: Waits, bus: Emulator, mode: dict[str, Any]
-) -> None:
-    """A sensor requests no more events than `min_events`, as each delivery is paid for."""
-    waits.publish(50)
-    assert waits.wait(min_events=2, timeout=20, **mode)["events"] == 2
-    assert bus.deliveries() == 2
-    assert waits.fetch()["events"] == 50
-    assert bus.deliveries() == 50
-
-
-@each_mode
-def test_a_wait_that_ends_half_way(waits: Waits, bus: Emulator, mode: dict[str, Any]) -> None:
-    """Events of a timed-out wait stay staged, and the next run's sensor continues after them."""
-    waits.publish(2)
-    with pytest.raises(AirflowSensorTimeout, match="timed out"):
-        waits.wait(min_events=3, timeout=1.2, **mode)
-    waits.publish(1)
-    assert waits.wait(min_events=3, timeout=20, **mode)["events"] == 3
-    assert waits.fetch()["events"] == 3
-    assert bus.deliveries() == 3
-
-
-@each_mode
 def test_a_timeout_that_is_soft(waits: Waits, mode: dict[str, Any]) -> None:
     """With `soft_fail` a sensor that times out is skipped."""
     with pytest.raises(AirflowSkipException):
         waits.wait(timeout=0.4, soft_fail=True, **mode)
-
-
-@each_mode
-def test_the_event_that_wakes_it_at_latest_is_in_the_batch(
-    waits: Waits, bus: Emulator, mode: dict[str, Any]
-) -> None:
-    """In a first run at `latest` no event is lost between sensor and fetch."""
-    waits.publish(2)
-    with waits.publishing_once_subscribed(1):
-        assert waits.wait(timeout=20, initial_replay="latest", **mode)["events"] == 1
-    waits.publish(1)
-    assert waits.fetch(initial_replay="latest")["events"] == 2
-    assert bus.deliveries() == 2
 
 
 def test_a_deferral_keeps_its_deadline(waits: Waits) -> None:
@@ -133,16 +96,6 @@ def test_what_is_deferred_is_no_secret(waits: Waits, bus: Emulator) -> None:
     stored += [str(event) for event in waits.events]
     assert stored
     assert not [text for text in stored if bus.org.consumer_secret in text]
-
-
-def test_a_batch_that_is_staged_is_pending(waits: Waits, bus: Emulator) -> None:
-    """A batch that a failed run has staged counts as pending without a new event."""
-    waits.publish(2)
-    waits.fetch()
-    for mode in MODES.values():
-        assert waits.wait(min_events=2, timeout=20, **mode)["events"] == 2
-    assert waits.deferrals == []
-    assert bus.deliveries() == 2
 
 
 def test_a_poke_that_is_killed(waits: Waits, bus: Emulator) -> None:

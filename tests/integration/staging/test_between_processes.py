@@ -120,20 +120,3 @@ def test_what_a_killed_task_had_closed_is_whole(
             assert damage(found.folder, part) == ""
         names = durable_files.names(found.folder / "attempts" / "0001")
         assert len(names) == len(parts)
-
-
-def test_a_file_that_cannot_grow_ends_the_attempt(repository: Path, folder: Path) -> None:
-    """On a full disk the error names the file, earlier files stay, and no half file is left."""
-    with worker(repository, "overfill", folder) as writer:
-        said = hear(writer)
-    assert "attempts/0001/part-0000000004.parquet cannot be written: " in said
-    assert durable_files.names(UPath(folder) / "attempts" / "0001") == ["part-0000000000.parquet"]
-
-
-def test_memory_is_flat(repository: Path, tmp_path: Path) -> None:
-    """Ten times the events need no more memory."""
-    peaks = []
-    for events in (50_000, 500_000):
-        with worker(repository, "fill", tmp_path / str(events), events) as writer:
-            peaks.append(int(hear(writer)) / 1024)
-    assert peaks[1] < peaks[0] + 40  # MiB

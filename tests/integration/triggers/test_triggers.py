@@ -95,23 +95,6 @@ def test_enough_is_pending(consumer: Consumer, bus: Emulator) -> None:
     asyncio.run(scenario())
 
 
-@pytest.mark.full  # the trigger that gives way looks again after ten seconds
-def test_two_triggerers_at_once(consumer: Consumer, bus: Emulator) -> None:
-    """Of two triggerers with the same trigger one stages the events, and none twice."""
-
-    async def scenario() -> None:
-        both = [asyncio.create_task(outcome(waits(consumer))) for _ in range(2)]
-        await until(lambda: bus.open_streams > 0, "a stream")
-        publish(bus, 1, 1)
-        said = await asyncio.gather(*both)
-        assert {one["status"] for one in said} <= {"pending", "look_again"}
-        assert "pending" in {one["status"] for one in said}
-
-    asyncio.run(scenario())
-    kept_files = list(consumer.root.rglob("*.parquet"))
-    assert len(kept_files) == 1
-
-
 def test_a_triggerer_that_is_stopped(consumer: Consumer, bus: Emulator) -> None:
     """A stopped trigger leaves its events in a closed file, and the next one continues."""
 

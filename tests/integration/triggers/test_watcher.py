@@ -266,21 +266,3 @@ def test_a_position_set_by_hand_is_followed(consumer: Consumer, bus: Emulator) -
             assert (said["batch_id"], said["events"]) == ("anew-1", 2)
 
     asyncio.run(scenario())
-
-
-def test_two_triggerers_at_once(consumer: Consumer, bus: Emulator) -> None:
-    """Two triggerers with one watcher stage one batch, with each event once."""
-
-    async def scenario() -> None:
-        one, other = Watch(consumer), Watch(consumer)
-        async with one.running(), other.running():
-            await until(lambda: bus.open_streams > 0, "a subscription")
-            publish(bus, 1, 3)
-            await until(lambda: one.said or other.said, "an announcement")
-            await until(lambda: one.time.passed > 100 < other.time.passed, "time to pass")
-        said = [(said["batch_number"], said["events"]) for said in (*one.said, *other.said)]
-        assert set(said) == {(1, 3)}
-        assert (await asyncio.to_thread(staged, consumer)).manifest.events == 3
-
-    asyncio.run(scenario())
-    assert len(list(consumer.root.rglob("*.parquet"))) == 1

@@ -44,25 +44,6 @@ def sql(recorded: Recorded) -> list[tuple[str, str]]:
     return [(column.name, column.type.sql()) for column in recorded.columns]
 
 
-def test_a_first_batch_makes_the_columns_in_the_schemas_order() -> None:
-    """A new table's columns have the names and the order of the fields."""
-    evolution = then(Recorded(), ("B__c", TEXT), ("A__c", DOUBLE))
-
-    assert sql(evolution.after) == [("B__c", "string"), ("A__c", "double")]
-    assert evolution.filled == {"s": {"B__c": "B__c", "A__c": "A__c"}}
-    assert not evolution.contested
-
-
-def test_columns_are_added_at_the_end_and_none_is_dropped_or_moved() -> None:
-    """The column of a missing or moved field stays at its place."""
-    evolution = then(
-        table(("A", TEXT), ("B", TEXT), ("C", TEXT)), ("C", TEXT), ("D", INT), ("A", TEXT)
-    )
-
-    assert [name for name, _ in sql(evolution.after)] == ["A", "B", "C", "D"]
-    assert set(evolution.filled["s"]) == {"A", "C", "D"}
-
-
 def test_members_of_structs_are_added_as_columns_are() -> None:
     """Members are added to structs, also in structs, arrays and maps."""
     old, new = struct(A=TEXT, B=TEXT), struct(C=INT, B=TEXT)
@@ -148,19 +129,6 @@ def test_a_change_of_kind_gets_a_column_named_after_the_kind(
     assert not evolution.contested
 
 
-def test_the_same_change_goes_to_the_same_column_ever_after() -> None:
-    """A field that changes between three kinds has three columns."""
-    recorded = table(("F", TEXT))
-    where: list[str] = []
-    for kind in (DOUBLE, TEXT, BOOLEAN, DOUBLE, TEXT, BOOLEAN):
-        evolution = then(recorded, ("F", kind))
-        recorded = evolution.after
-        where += evolution.filled["s"]
-
-    assert where == ["F__double", "F", "F__boolean", "F__double", "F", "F__boolean"]
-    assert [name for name, _ in sql(recorded)] == ["F", "F__double", "F__boolean"]
-
-
 def test_a_name_that_is_taken_is_counted_up() -> None:
     """A new column whose name is taken gets a number, in any case of letters."""
     by_column = then(table(("F", TEXT), ("f__DOUBLE", INT)), ("F", DOUBLE))
@@ -182,13 +150,6 @@ def test_a_field_whose_name_only_changes_its_case_keeps_its_column() -> None:
 
     assert sql(evolution.after) == [("Size__c", "int")]
     assert evolution.filled == {"s": {"Size__c": "SIZE__c"}}
-
-
-def test_a_field_named_like_one_of_our_columns_gets_a_column_beside_it() -> None:
-    """A field with the name of an envelope column gets a column with a free name."""
-    evolution = then(Recorded(), ("Batch_Id", TEXT), ("Batch_Id_", TEXT))
-
-    assert evolution.filled == {"s": {"Batch_Id_": "Batch_Id", "Batch_Id__2": "Batch_Id_"}}
 
 
 def test_schemas_of_one_batch_share_the_widest_column_where_the_table_has_none() -> None:
@@ -237,17 +198,6 @@ def test_with_quarantine_a_changed_schema_is_refused_and_leaves_no_trace() -> No
     assert set(evolution.filled) == {"good"}
     assert evolution.refused == {"bad": "field F is int, but in the table it is string"}
     assert evolve(both, {"s": (("F", INT),)}, "quarantine").filled == {"s": {"F__int": "F"}}
-
-
-def test_a_batch_that_lands_again_gives_the_same_reasons() -> None:
-    """A batch that lands again has the same reasons, though its columns are recorded."""
-    schemas = {"a": (("F", INT),), "bad": (("F", TEXT),), "b": (("F", LONG),)}
-
-    first = evolve(Recorded(), schemas, "quarantine")
-    again = evolve(first.after, schemas, "quarantine")
-
-    assert first.refused == {"bad": "field F is string, but in the table it is bigint"}
-    assert (again.refused, again.filled, again.after) == (first.refused, first.filled, first.after)
 
 
 def test_with_quarantine_the_first_of_two_contradicting_schemas_stays() -> None:
