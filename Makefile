@@ -65,7 +65,7 @@ format: dev ## put the code into the form that `make check` wants
 	ruff check --fix $(CHECKED)
 
 PROOF := tests/proof tests/spark/test_upkeep_killed.py tests/spark/test_apply_histories.py \
-	tests/integration/positions/test_two_staging_areas.py tests/unit/model
+	tests/integration/positions/test_two_staging_areas.py tests/unit/model tests/unit/changes/test_histories.py
 
 proof: dev ## kill at every named crash point, then print the figures
 	@python -m tests.proof forget

@@ -102,6 +102,7 @@ def test_reads_in_the_midst_of_changes_come_right(
 
 
 @pytest.mark.full
+@pytest.mark.soak
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("seconds", [(10,), CLOSE], ids=["far-apart", "close"])
 @pytest.mark.parametrize(
