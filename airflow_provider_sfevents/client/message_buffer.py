@@ -28,7 +28,7 @@ class MessageBuffer:
             )
         self._max_pending = max_pending
         self._messages: deque[Message] = deque()
-        self._changed = asyncio.Condition()
+        self._waiting: set[asyncio.Future[None]] = set()
         self._end: SfEventsError | None = None
 
     def __len__(self) -> int:
@@ -40,35 +40,50 @@ class MessageBuffer:
 
     async def put(self, message: Message) -> bool:
         """Add a message, when there is room; False: the buffer has ended, and takes no more."""
-        async with self._changed:
-            await self._changed.wait_for(lambda: self.has_ended or self._has_room())
-            if self.has_ended:
-                return False
-            self._messages.append(message)
-            self._changed.notify_all()
-            return True
+        most = self._max_pending
+        while self._end is None and most is not None and len(self._messages) >= most:
+            await self._change()
+        if self._end is not None:
+            return False
+        self._messages.append(message)
+        self._wake()
+        return True
 
     async def get(self) -> Message:
         """Take the oldest message; waits for one.
 
         :raises SfEventsError: the buffer is empty and has ended; the error that ended it.
         """
-        async with self._changed:
-            await self._changed.wait_for(lambda: self._messages or self.has_ended)
-            if not self._messages and self._end is not None:
+        while not self._messages:
+            if self._end is not None:
                 raise self._end
-            message = self._messages.popleft()
-            self._changed.notify_all()
-            return message
+            await self._change()
+        message = self._messages.popleft()
+        self._wake()
+        return message
 
     async def end(self, error: SfEventsError) -> None:
         """Take no more messages; `get` raises the error when the buffer is empty.
 
         Only the first error counts.
         """
-        async with self._changed:
-            self._end = self._end or error
-            self._changed.notify_all()
+        self._end = self._end or error
+        self._wake()
 
-    def _has_room(self) -> bool:
-        return self._max_pending is None or len(self._messages) < self._max_pending
+    async def _change(self) -> None:
+        """Wait until a message has come or gone, or the buffer has ended."""
+        change = asyncio.get_running_loop().create_future()
+        self._waiting.add(change)
+        try:
+            await change
+        finally:
+            self._waiting.discard(change)
+
+    def _wake(self) -> None:
+        """Wake all that wait. Each looks at the buffer again, so a call for none is harmless."""
+        if not self._waiting:
+            return
+        for change in self._waiting:
+            if not change.done():
+                change.set_result(None)
+        self._waiting.clear()

@@ -130,6 +130,10 @@ class ConstantReplayId(ReplayMarkerStorage):
     def set_replay_marker(self, subscription: str, replay_marker: ReplayMarker) -> None:
         return None
 
+    @override
+    async def extract_replay_id(self, message: Mapping[str, Any]) -> None:
+        return None
+
 
 class TextStore(Protocol):
     """Store of one text, as the package's position stores are."""

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_sfevents.exceptions import TransportError
 from airflow_provider_sfevents.replay_point import EARLIEST, LATEST, ReplayPoint
@@ -32,8 +31,7 @@ _ID_BYTES = 8
 _SPACE = re.compile(r"[\s,]*")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamedEvent:
+class StreamedEvent(NamedTuple):
     """An event as a message brought it.
 
     :param channel: as it was subscribed to; with a filter, as `/topic/Name?Field=value`.

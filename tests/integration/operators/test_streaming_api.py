@@ -101,6 +101,7 @@ def test_the_next_batch_continues_after_the_last_event(task: Task, bus: Emulator
 
     assert [one["events"] for one in done] == [10, 10, 5]
     assert all(not one["extra_deliveries"] for one in done)
+    assert bus.deliveries(ACCOUNTS) == 25
     assert position(task, ACCOUNTS)["transport"] == "streaming"
     with pytest.raises(AirflowSkipException):
         fetch(task, ACCOUNTS)
