@@ -13,7 +13,8 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 BENCHMARKS = (
-    *("fetch_throughput", "fetch_latency", "staging_memory", "landing_dag", "landing"),
+    *("fetch_throughput", "fetch_latency", "streaming_client"),
+    *("staging_memory", "landing_dag", "landing"),
     *("landing_batches", "spark_connect", "connect_memory"),
     *("deliveries", "event_latency", "publish_to_row", "idle_waits"),
     *("decoding", "applying", "upkeep", "emulator", "page"),

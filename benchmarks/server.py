@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import random
 import subprocess
 import sys
 from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+from string import ascii_letters
 from typing import TYPE_CHECKING, Any
 
+import fastavro
 import grpc
 import grpc.aio
 
@@ -24,12 +29,15 @@ from airflow_provider_sfevents.pubsub.auth.settings import SessionToken, Setting
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
+    from airflow_provider_sfevents.emulator.network.certificates import Certificates
+
 TOPIC = "/event/Bench__e"
 SCHEMA = (
     '{"type": "record", "name": "Bench__e", "fields": [{"name": "CreatedDate", "type": "long"},'
     ' {"name": "CreatedById", "type": "string"}, {"name": "Text__c", "type": ["null", "string"]}]}'
 )
-PAYLOAD_BYTES = 250  # of a platform event with a dozen fields
+TEXT_CHARACTERS = 220  # makes a payload as large as one with a dozen fields
+TOKEN = Secret("00D000000000001!bench")
 EVENTS = 6_400  # different ones; then they come round again
 FULL = 100
 
@@ -141,9 +149,12 @@ def _replay_id(number: int) -> bytes:
 
 
 def _event(number: int) -> bytes:
-    payload = random.Random(number).randbytes(PAYLOAD_BYTES)  # noqa: S311
+    text = "".join(random.Random(number).choices(ascii_letters, k=TEXT_CHARACTERS))  # noqa: S311
+    fields = {"CreatedDate": number, "CreatedById": "005000000000001AAA", "Text__c": text}
+    payload = BytesIO()
+    fastavro.schemaless_writer(payload, json.loads(SCHEMA), fields)
     event = pb2.ProducerEvent(
-        id=f"00000000-0000-0000-0000-{number:012}", schema_id="S", payload=payload
+        id=f"00000000-0000-0000-0000-{number:012}", schema_id="S", payload=payload.getvalue()
     )
     consumed = pb2.ConsumerEvent(event=event, replay_id=_replay_id(number))
     return pb2.FetchResponse(events=[consumed]).SerializeToString()
@@ -156,7 +167,7 @@ def _rest(position: int, pending: int, requests: int = 0) -> bytes:
     ).SerializeToString()
 
 
-async def _serve(round_trip: float, span: float, *, small: bool) -> None:
+async def _serve(round_trip: float, span: float, *, small: bool, server_file: str) -> None:
     bus = Bus(round_trip, span, small=small)
     handlers: dict[str, Any] = {
         "Subscribe": grpc.stream_stream_rpc_method_handler(bus.subscribe),
@@ -167,34 +178,48 @@ async def _serve(round_trip: float, span: float, *, small: bool) -> None:
     server.add_generic_rpc_handlers(
         [grpc.method_handlers_generic_handler("eventbus.v1.PubSub", handlers)]
     )
-    port = server.add_insecure_port("127.0.0.1:0")
+    port = _port(server, server_file)
     await server.start()
     print(port, flush=True)
     await server.wait_for_termination()
 
 
+def _port(server: grpc.aio.Server, server_file: str) -> int:
+    """Port of the server: with TLS by the key and chain of a file, without one in plaintext."""
+    if not server_file:
+        return server.add_insecure_port("127.0.0.1:0")
+    pem = Path(server_file).read_bytes()
+    return server.add_secure_port("127.0.0.1:0", grpc.ssl_server_credentials([(pem, pem)]))
+
+
 @contextmanager
 def running(
-    *, round_trip: float = 0.0, span: float = 0.0, small: bool = False
+    *,
+    round_trip: float = 0.0,
+    span: float = 0.0,
+    small: bool = False,
+    certificates: Certificates | None = None,
 ) -> Iterator[Settings]:
     """Run a server in another process, and yield the settings of a client.
 
     Without a round trip, every 100 events come in one response, at once.
 
     :param small: they come in responses of 1 to 16.
+    :param certificates: for TLS.
     """
     command = [sys.executable, __file__, "--round-trip", str(round_trip), "--span", str(span)]
     command += ["--small"] if small else []
+    command += ["--server-file", str(certificates.server_file)] if certificates else []
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as process:
         try:
             assert process.stdout is not None  # noqa: S101 - for the type checker
-            login = SessionToken(
-                token=Secret("00D000000000001!bench"), instance_url="http://localhost"
-            )
             yield Settings(
-                login=login, endpoint=f"127.0.0.1:{int(process.stdout.readline())}", plaintext=True
+                login=SessionToken(token=TOKEN, instance_url="http://localhost"),
+                endpoint=f"127.0.0.1:{int(process.stdout.readline())}",
+                ca_file=str(certificates.ca_file) if certificates else "",
+                plaintext=certificates is None,
             )
         finally:
             process.kill()
@@ -205,5 +230,5 @@ if __name__ == "__main__":
     parser.add_argument("--round-trip", type=float, default=0.0)
     parser.add_argument("--span", type=float, default=0.0)
     parser.add_argument("--small", action="store_true")
-    arguments = parser.parse_args()
-    asyncio.run(_serve(arguments.round_trip, arguments.span, small=arguments.small))
+    parser.add_argument("--server-file", default="")
+    asyncio.run(_serve(**vars(parser.parse_args())))

@@ -27,8 +27,11 @@ class Topics:
             knobs=Knobs(keepalive_seconds=keepalive_seconds, delivery_allocation=None)
         ).start()
 
-    def connection(self) -> dict[str, Any]:
-        return self._emulator.connection()
+    def connection(self, auth: str = "client_credentials") -> dict[str, Any]:
+        return self._emulator.connection(auth)
+
+    def endpoint(self) -> str:
+        return self._emulator.endpoint
 
     def org_id(self) -> str:
         return self._emulator.org.org_id

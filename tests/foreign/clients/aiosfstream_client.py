@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import time
 from contextlib import suppress
 from typing import Any
 
@@ -52,6 +53,16 @@ class Orders:
     async def subscribe(self, topic: str) -> None:
         await self.client.subscribe(topic)
         self._receiving = self._receiving or asyncio.create_task(self._receive())
+
+    async def measure(self, topic: str, count: int) -> dict[str, float]:
+        """Receive so many events; returns the seconds between the first and the last."""
+        await self.client.subscribe(topic)
+        messages = aiter(self.client)
+        await anext(messages)
+        began, used = time.perf_counter(), time.process_time()
+        for _ in range(count - 1):
+            await anext(messages)
+        return {"seconds": time.perf_counter() - began, "cpu": time.process_time() - used}
 
     async def replay_ids(self) -> dict[str, int]:
         return {topic: marker.replay_id for topic, marker in self.markers.items()}

@@ -47,6 +47,22 @@ const orders = {
     subscribeFromReplayId: ({ topic, count = null, replayId }) =>
         client.subscribeFromReplayId(topic, onEvent, count, replayId),
     requestMore: ({ topic, count }) => client.requestAdditionalEvents(topic, count),
+    // Receives so many events; returns the seconds between the first and the last.
+    measure: ({ topic, count }) =>
+        new Promise((resolve) => {
+            let received = 0;
+            let began;
+            client.subscribeFromEarliestEvent(topic, (info, type) => {
+                if (type !== 'event') return;
+                received += 1;
+                if (received === 1) began = [performance.now(), process.cpuUsage()];
+                if (received === count) {
+                    const used = process.cpuUsage(began[1]);
+                    const seconds = (performance.now() - began[0]) / 1000;
+                    resolve({ seconds, cpu: (used.user + used.system) / 1e6 });
+                }
+            });
+        }),
     subscribeManaged: ({ subscription, count = null }) =>
         client.subscribeWithManagedSubscription(subscription, onEvent, count),
     requestMoreManaged: ({ subscription, count }) =>
