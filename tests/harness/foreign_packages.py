@@ -52,19 +52,22 @@ def node_modules() -> Path:
     return _made("node", lock, make) / "node_modules"
 
 
-def python() -> Path:
+def python(requirements: str = _REQUIREMENTS, interpreter: str = sys.executable) -> Path:
     """Interpreter of an environment that has only the clients for Python.
 
+    :param requirements: file of `tests/foreign/clients` that pins them.
+    :param interpreter: Python that they run on.
     :raises ClientsMissingError: if pip cannot install a package.
     """
 
     def make(folder: Path) -> None:
-        _run(sys.executable, "-m", "venv", "venv", cwd=folder)
+        _run(interpreter, "-m", "venv", "venv", cwd=folder)
         options = ("--disable-pip-version-check", "--no-input", "--no-deps", "--quiet")
-        requirements = str(CLIENTS / _REQUIREMENTS)
-        _run("venv/bin/python", "-m", "pip", "install", *options, "-r", requirements, cwd=folder)
+        pins = str(CLIENTS / requirements)
+        _run("venv/bin/python", "-m", "pip", "install", *options, "-r", pins, cwd=folder)
 
-    lock = (CLIENTS / _REQUIREMENTS).read_bytes() + sys.version.encode()
+    of = sys.version if interpreter == sys.executable else interpreter
+    lock = (CLIENTS / requirements).read_bytes() + of.encode()
     return _made("python", lock, make) / "venv/bin/python"
 
 

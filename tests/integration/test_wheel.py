@@ -22,6 +22,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from airflow_provider_sfevents.emulator import Emulator
+from tests.harness.interpreters import interpreter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,8 +54,7 @@ class Environment:
     @classmethod
     def create(cls, folder: Path, version: str) -> Environment:
         """Make an empty environment of a Python version; skip the test if this machine has none."""
-        interpreter = _interpreter(version)
-        _run([interpreter, "-m", "venv", str(folder / "venv")])
+        _run([interpreter(version), "-m", "venv", str(folder / "venv")])
         return cls(folder=folder)
 
     @property
@@ -116,20 +116,6 @@ class Environment:
 def uv() -> str:
     """Path of uv in the tests' own environment."""
     return str(Path(sys.executable).with_name("uv"))
-
-
-def _interpreter(version: str) -> str:
-    """A Python of this version: on PATH, or one that pyenv keeps."""
-    name = f"python{version}"
-    kept = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions")
-    for one in (shutil.which(name), *sorted(kept.glob(f"{version}.*/bin/{name}"))):
-        # A shim of pyenv is there for every version, and works for those that are switched on.
-        if (
-            one
-            and subprocess.run([one, "-c", ""], capture_output=True, check=False).returncode == 0
-        ):
-            return str(one)
-    pytest.skip(f"no Python {version} on this machine: neither on PATH nor in {kept}")
 
 
 def _run(command: list[str], **options: Any) -> str:

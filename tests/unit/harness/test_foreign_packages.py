@@ -62,7 +62,8 @@ def test_what_is_kept_is_not_got_again(machine: Path) -> None:
 def test_locks_name_versions_and_no_host() -> None:
     """Locks pin every package, and leave the registry to the machine's npm and pip."""
     lock = (CLIENTS / "package-lock.json").read_text()
-    pins = (CLIENTS / "requirements.txt").read_text().splitlines()[1:]
+    files = [one.read_text().splitlines()[1:] for one in sorted(CLIENTS.glob("*.txt"))]
+    pins = [pin for file in files for pin in file]
     assert '"resolved"' not in lock
     assert all("==" in pin and "://" not in pin for pin in pins)
-    assert {"pysfpubsub==0.1.2", "aiosfpubsub==0.0.6"} <= set(pins)
+    assert {"pysfpubsub==0.1.2", "aiosfpubsub==0.0.6", "aiosfstream==0.5.0"} <= set(pins)
