@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect
 from starlette.responses import PlainTextResponse, Response
 
 from airflow_provider_sfevents.emulator.cometd.streaming_app import StreamingApp
@@ -67,7 +68,11 @@ def _app(state: EmulatorState, routes: list[Any]) -> Any:
         state.defect(error)
         return PlainTextResponse(f"an error in the emulator: {error!r}", status_code=500)
 
-    app = Starlette(routes=routes, exception_handlers={Exception: defect})
+    def gone(_: Request, __: Exception) -> Response:
+        return Response(status_code=400)
+
+    handlers: dict[Any, Any] = {Exception: defect, ClientDisconnect: gone}
+    app = Starlette(routes=routes, exception_handlers=handlers)
     return _dated(bounded(without_slash(app)), state.clock)
 
 

@@ -131,7 +131,9 @@ class LongPoll:
         return [self._accepted()]
 
     def _accepted(self) -> str:
-        return written(replies.accepted(self._message, self._advice))
+        has_left = self._superseded and not self._state.cometd.holds(self._client)
+        advice = replies.LAST_ADVICE if has_left else self._advice
+        return written(replies.accepted(self._message, advice))
 
     def _take(self) -> list[str]:
         """Events of the answer.

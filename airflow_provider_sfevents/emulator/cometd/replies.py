@@ -105,6 +105,14 @@ def first_advice(timeout_ms: int, *, multiple_clients: bool) -> Message:
     return {"interval": 0, "timeout": timeout_ms, "reconnect": "retry"}
 
 
+LAST_ADVICE: Message = {"reconnect": "none"}
+"""Advice of the connect that is held when its client disconnects.
+
+Source: CometD's server, which Salesforce runs, in the answer to a connect of a session that has
+ended. Its client for Java waits for it.
+"""
+
+
 def accepted(message: Message, advice: Message | None = None) -> Message:
     """Accept a message."""
     return {

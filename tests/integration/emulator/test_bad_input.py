@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -188,4 +189,15 @@ def test_requests_that_no_proto_has(talk: Talk, bus: Emulator) -> None:
         )
 
     talk(bus, scenario)
+    bus.check()
+
+
+def test_a_client_that_goes_amid_a_request(bus: Emulator) -> None:
+    """A request whose body does not come any more is no error of the emulator."""
+    url = httpx.URL(bus.my_domain_url)
+    with socket.create_connection((url.host, url.port)) as connection:
+        head = ("POST /cometd/64.0 HTTP/1.1", f"Host: {url.host}", "Content-Length: 9")
+        connection.sendall("\r\n".join((*head, "", "")).encode())
+        connection.shutdown(socket.SHUT_WR)
+        assert connection.recv(100) == b""
     bus.check()

@@ -163,14 +163,15 @@ def test_subscribing_again(sfevents_emulator: Emulator, topic: str) -> None:
 
 
 def test_disconnect(sfevents_emulator: Emulator, topic: str) -> None:
-    """A disconnect answers the held connect and ends the session."""
+    """A disconnect answers the held connect, with advice to stay away, and ends the session."""
     with opened(sfevents_emulator) as client:
         client.subscribe(topic)
         held = client.begin_connect()
         client.wait_held(sfevents_emulator)
         [said] = client.say(client.message("/meta/disconnect"))
         assert said["successful"]
-        assert held.result(20)[0]["successful"]
+        [last] = held.result(20)
+        assert (last["successful"], last["advice"]) == (True, {"reconnect": "none"})
         assert client.connect()[0]["error"] == UNKNOWN
         sfevents_emulator.wait_open_streams(0)
 
