@@ -17,6 +17,7 @@ from airflow_provider_sfevents.emulator import Emulator
 from tests.harness.foreign_packages import CLIENTS, ClientsMissingError, python
 from tests.harness.interpreters import interpreter
 from tests.harness.pages import DOCS, Page
+from tests.integration.emulator.bayeux import opened
 from tests.integration.emulator.resting import Rest
 
 if TYPE_CHECKING:
@@ -123,3 +124,24 @@ def test_the_quick_start_of_aiosfstream(bus: Emulator, old_python: Path, tmp_pat
         assert [one.partition(":")[0] for one in printed] == ["/topic/one", "/topic/two"]
         assert "'Name': 'Acme'" in printed[0]
         assert lines(changed, 2) == printed
+
+
+def test_a_ported_program_of_emp_connector(bus: Emulator, tmp_path: Path) -> None:
+    """The documented program takes EMP-Connector's parameters: a bearer token, a topic, an id."""
+    first, second = (bus.create("Account", {"Name": name}) for name in ("Acme", "Bolt"))
+    with opened(bus) as session:
+        session.subscribe("/topic/one", -2)
+        place = session.take(2)[0]["data"]["event"]["replayId"]
+    extra = bus.connection("session")["extra"]
+    [program, *_] = PAGE.samples("python", "## Change a program from EMP-Connector")
+    values = {
+        "topic": "'/topic/one'",
+        "token": repr(extra["session_token"]),
+        "instance URL": repr(extra["instance_url"]),
+        "replay id": repr(place),
+    }
+    with running(sys.executable, written(tmp_path, "ported", program, values)) as process:
+        third = bus.create("Account", {"Name": "Corp"})
+        printed = [ast.literal_eval(line)["sobject"] for line in lines(process, 2)]
+    assert printed == [{"Id": second, "Name": "Bolt"}, {"Id": third, "Name": "Corp"}]
+    assert first not in {one["Id"] for one in printed}

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Self
 from tests.harness.foreign_packages import CLIENTS, node_modules, python
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 NPM_CLIENT = "salesforce-pubsub-api-client"
 _SECONDS = 30.0
@@ -171,6 +171,18 @@ def python_program(driver: str, folder: Path, ca_file: str, *, trusted: bool = T
     return Program(
         command=(interpreter, str(CLIENTS / driver)), environment=environment, folder=folder
     )
+
+
+def java_program(driver: str, folder: Path, ca_file: str, *, jars: Sequence[Path]) -> Program:
+    """Make a driver for Java, which the machine's JDK compiles when it starts.
+
+    :param ca_file: given to the driver by an order.
+    :param jars: of the client and what it needs.
+    """
+    path = os.pathsep.join(map(str, jars))
+    quick = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+    command = ("java", *quick, "-cp", path, str(CLIENTS / driver))
+    return Program(command=command, environment=_environment({}), folder=folder)
 
 
 def _certifi(interpreter: str, environment: Mapping[str, str] | None = None) -> Path:

@@ -1,4 +1,4 @@
-"""Jars for tests with Delta, Iceberg, Avro or S3, from the machine's own Maven client.
+"""Jars for tests with Delta, Iceberg, S3 or CometD, from the machine's own Maven client.
 
 They are kept in a folder. Their versions are named only here among the tests;
 `spark/tables/coordinates.py` names them to users. They fit the locked Spark. Without Maven, or if
@@ -24,6 +24,7 @@ from airflow_provider_sfevents.spark.tables import coordinates
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+COMETD = "org.cometd.java:cometd-java-client"
 HADOOP_AWS = "org.apache.hadoop:hadoop-aws:3.4.2"
 REST_CATALOG = (
     "org.apache.iceberg:iceberg-core:1.11.0",
@@ -78,6 +79,10 @@ class Jars:
     def rest_catalog(self) -> list[Path]:
         """Class path of Iceberg's REST server, without Hadoop's client."""
         return sorted(self._kept(*REST_CATALOG).glob("*.jar"))
+
+    def cometd(self, version: str) -> list[Path]:
+        """Class path of CometD's client for Java."""
+        return sorted(self._kept(f"{COMETD}:{version}").glob("*.jar"))
 
     def resolved(self, coordinate: str) -> list[Path]:
         """An artifact and its dependencies, without those that Spark has."""
