@@ -1,0 +1,148 @@
+"""Promises of `aiosfstream` on replay that the client keeps, over both transports."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_sfevents.client import (
+    ReplayError,
+    ReplayMarker,
+    ReplayMarkerStorage,
+    ReplayMarkerStoragePolicy,
+    ReplayOption,
+)
+from tests.integration.client.numbered import number, numbers, publish
+from tests.integration.pubsub.emulated import come_true
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.emulator import Emulator
+    from tests.integration.client.conftest import Connect
+
+pytestmark = pytest.mark.anyio
+
+ALL = ReplayOption.ALL_EVENTS
+
+
+def replay_ids(transport: str, published: list[bytes]) -> list[int | str]:
+    """Replay ids as the messages of a transport have them."""
+    if transport == "pubsub":
+        return [one.hex() for one in published]
+    return [int.from_bytes(one[:8], "big") for one in published]
+
+
+@pytest.mark.parametrize(
+    ("replay", "expected"), [({}, [2]), ({"replay": -1}, [2]), ({"replay": -2}, [1, 2])]
+)
+async def test_replay_of_new_events_by_default_and_of_all_events(
+    bus: Emulator, topic: str, connect: Connect, replay: dict[str, Any], expected: list[int]
+) -> None:
+    """A subscription brings new events, or all of them; both are also numbers."""
+    publish(bus, topic, 1)
+    async with connect(**replay) as client:
+        await client.subscribe(topic)
+        await come_true(lambda: bus.open_streams == 1)
+        publish(bus, topic, 2)
+        assert await numbers(client, len(expected)) == expected
+        assert not client.has_pending_messages
+    bus.wait_open_streams(0)
+
+
+class OwnStorage(ReplayMarkerStorage):
+    """A storage of a program, with coroutines."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, ReplayMarker] = {}
+
+    async def get_replay_marker(self, subscription: str) -> ReplayMarker | None:  # type: ignore[explicit-override]
+        return self.kept.get(subscription)
+
+    async def set_replay_marker(self, subscription: str, replay_marker: ReplayMarker) -> None:  # type: ignore[explicit-override]
+        self.kept[subscription] = replay_marker
+
+
+@pytest.mark.parametrize("storage", [dict, OwnStorage])
+async def test_replay_from_a_storage_continues_after_the_last_message_received(
+    bus: Emulator, topic: str, connect: Connect, transport: str, storage: type
+) -> None:
+    """New events come at first; the next client continues after the last one that was received."""
+    replay = storage()
+    kept: dict[str, ReplayMarker] = replay if isinstance(replay, dict) else replay.kept
+    publish(bus, topic, 0)
+    async with connect(replay=replay) as client:
+        await client.subscribe(topic)
+        await come_true(lambda: bus.open_streams == 1)
+        ids = replay_ids(transport, publish(bus, topic, 1, 2, 3))
+        assert await numbers(client, 2) == [1, 2]
+        assert kept[topic].replay_id == ids[1]
+    async with connect(replay=replay) as client:
+        await client.subscribe(topic)
+        assert await numbers(client, 1) == [3]
+    assert kept[topic].replay_id == ids[2]
+    bus.wait_open_streams(0)
+
+
+async def test_a_marker_is_stored_by_hand(bus: Emulator, topic: str, connect: Connect) -> None:
+    """With the policy MANUAL a message without a stored marker comes again."""
+    replay: dict[str, ReplayMarker] = {}
+    manual: dict[str, Any] = {
+        "replay": replay,
+        "replay_storage_policy": ReplayMarkerStoragePolicy.MANUAL,
+    }
+    publish(bus, topic, 1, 2)
+    async with connect(replay=ALL) as client:
+        await client.subscribe(topic)
+        replay[topic] = ReplayMarker("", (await client.receive())["data"]["event"]["replayId"])
+    received = []
+    for _ in range(2):
+        async with connect(**manual) as client:
+            await client.subscribe(topic)
+            received.append(await client.receive())
+    assert [number(message) for message in received] == [2, 2]
+    publish(bus, topic, 3)
+    async with connect(**manual) as client:
+        async with client.replay_storage(received[0]):
+            pass
+        await client.subscribe(topic)
+        assert await numbers(client, 1) == [3]
+
+
+async def test_deleting_a_marker_and_subscribing_again(
+    bus: Emulator, topic: str, connect: Connect
+) -> None:
+    """A channel without a marker starts with new events, also on a client that is running."""
+    replay: dict[str, ReplayMarker] = {}
+    async with connect(replay=replay) as client:
+        await client.subscribe(topic)
+        await come_true(lambda: bus.open_streams == 1)
+        publish(bus, topic, 1)
+        assert await numbers(client, 1) == [1]
+        await client.unsubscribe(topic)
+        bus.wait_open_streams(0)
+        publish(bus, topic, 2)
+        del replay[topic]
+        await client.subscribe(topic)
+        await come_true(lambda: bus.open_streams == 1)
+        publish(bus, topic, 3)
+        assert await numbers(client, 1) == [3]
+    bus.wait_open_streams(0)
+
+
+async def test_replay_fallback(bus: Emulator, topic: str, connect: Connect, transport: str) -> None:
+    """A refused replay id is a ReplayError of `subscribe`; with a fallback, all events come.
+
+    An id of the other transport is refused too.
+    """
+    [published] = publish(bus, topic, 1)
+    [foreign] = replay_ids("streaming" if transport == "pubsub" else "pubsub", [published])
+    unknown = "ff" * 10 if transport == "pubsub" else 55
+    for replay_id in (foreign, unknown):
+        start = {"replay": {topic: ReplayMarker("", replay_id)}}
+        async with connect(**start) as client:
+            with pytest.raises(ReplayError):
+                await client.subscribe(topic)
+            assert client.subscriptions == set()
+        async with connect(**start, replay_fallback=ALL) as client:
+            await client.subscribe(topic)
+            assert await numbers(client, 1) == [1]
