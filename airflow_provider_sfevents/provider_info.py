@@ -241,6 +241,11 @@ _EXTRA_FIELDS: dict[str, Any] = {
         "Sessions that a triggerer has at once; waits beyond them take turns. Below the org's "
         "limit of CometD clients. Empty takes 10.",
     ),
+    "connection_timeout": _text(
+        "Connection timeout",
+        "Seconds that hook.client() gives a lost connection to come back; none for no limit. Empty "
+        "takes 10.",
+    ),
     "pubsub_endpoint": _text(
         "Pub/Sub API endpoint",
         "Host of the gRPC service; its port is the Pub/Sub port. Empty takes the global host, "

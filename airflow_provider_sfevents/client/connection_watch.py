@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.pubsub.auth.settings import check_connection_timeout
 
 NO_LIMIT_SECONDS = 3600.0
 """Seconds of one wait where there is no limit; another wait follows."""
@@ -17,11 +17,7 @@ class ConnectionWatch:
     """
 
     def __init__(self, timeout_seconds: float | None, now: float) -> None:
-        if timeout_seconds is not None and not timeout_seconds > 0:
-            raise ConfigurationError(
-                f"connection_timeout is {timeout_seconds!r}. Give seconds above 0, or None for no "
-                "limit."
-            )
+        check_connection_timeout(timeout_seconds)
         self._timeout = timeout_seconds
         self._lost_at: float | None = now
 

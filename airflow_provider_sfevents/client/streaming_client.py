@@ -6,7 +6,6 @@ import json
 from typing import TYPE_CHECKING, Any, Self
 
 from airflow_provider_sfevents.client.authenticators import PasswordAuthenticator, settings_of
-from airflow_provider_sfevents.client.connection_watch import ConnectionWatch
 from airflow_provider_sfevents.client.message_buffer import MessageBuffer
 from airflow_provider_sfevents.client.replay_markers import ReplayOption, start_from
 from airflow_provider_sfevents.client.replay_storages import (
@@ -20,6 +19,7 @@ from airflow_provider_sfevents.exceptions import (
     ConfigurationError,
     SfEventsError,
 )
+from airflow_provider_sfevents.pubsub.auth.settings import check_connection_timeout
 from airflow_provider_sfevents.pubsub.topic_names import TransportName, transport_for
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     Message = dict[str, Any]
     Replay = ReplayOption | ReplayMarkerStorage | MutableMapping[str, Any] | int | str
 
+_OF_SETTINGS: Any = object()
 _CLOSED = "The client is closed. Use it as `async with`, or call `open()` first."
 
 
@@ -48,7 +49,8 @@ class Client:
     :param replay: start of subscriptions, or the storage of markers (`replay_storages`).
     :param replay_fallback: start of a subscription whose replay id the service refuses.
     :param replay_storage_policy: when markers are stored.
-    :param connection_timeout: seconds for a lost connection to come back; None: no limit.
+    :param connection_timeout: seconds for a lost connection to come back; None: no limit. Default:
+        that of the `Settings`, which is 10.
     :param max_pending_count: most messages in the buffer; None: no limit. Over the Pub/Sub API as
         many may be on the way for each channel, 100 at most.
     :param json_dumps: writes the JSON of messages of the Streaming API.
@@ -65,7 +67,7 @@ class Client:
         replay: Replay = ReplayOption.NEW_EVENTS,
         replay_fallback: ReplayOption | int | str | None = None,
         replay_storage_policy: ReplayMarkerStoragePolicy = ReplayMarkerStoragePolicy.AUTOMATIC,
-        connection_timeout: float | None = 10.0,
+        connection_timeout: float | None = _OF_SETTINGS,
         max_pending_count: int | None = 100,
         json_dumps: Callable[[Any], str] = json.dumps,
         json_loads: Callable[[str], Any] = json.loads,
@@ -76,6 +78,9 @@ class Client:
         self.replay_storage = storage_from(replay)
         self.replay_fallback = replay_fallback
         self.replay_storage_policy = replay_storage_policy
+        if connection_timeout is _OF_SETTINGS:
+            connection_timeout = self.settings.connection_timeout
+        check_connection_timeout(connection_timeout)
         self.connection_timeout = connection_timeout
         self.max_pending_count = max_pending_count
         self._fallback = None if replay_fallback is None else start_from(replay_fallback)
@@ -91,7 +96,6 @@ class Client:
         self._channels: dict[str, TransportName] = {}
         self._buffer = MessageBuffer(max_pending_count)
         self._is_open = False
-        ConnectionWatch(connection_timeout, 0.0)
 
     async def __aenter__(self) -> Self:
         await self.open()

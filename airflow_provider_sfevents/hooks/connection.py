@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.pubsub.auth.secret import Secret
 from airflow_provider_sfevents.pubsub.auth.settings import (
+    CONNECTION_TIMEOUT,
     SOAP_DEFAULT_VERSION,
     STREAMING_SESSIONS,
     ClientCredentials,
@@ -117,6 +118,23 @@ class ConnectionFields:
             return int(value)
         raise ConfigurationError(f"extra `{key}` must be a whole number, not {value!r}")
 
+    def seconds(self, key: str, default: float) -> float | None:
+        """Return an extra that is a number of seconds, or `none` for no limit.
+
+        :raises ConfigurationError: it is neither.
+        """
+        value = self.value(key)
+        if value in (None, ""):
+            return default
+        if str(value).strip().lower() == "none":
+            return None
+        try:
+            return float(value)
+        except (TypeError, ValueError):
+            raise ConfigurationError(
+                f"extra `{key}` must be a number of seconds, or none, not {value!r}"
+            ) from None
+
     def flag(self, key: str) -> bool:
         """Return an extra that is yes or no: a bool from the form, text from a connection's URI.
 
@@ -179,6 +197,7 @@ def settings_with(fields: ConnectionFields, login: Callable[[ConnectionFields], 
             allowed_hosts=tuple(fields.text("allowed_hosts").replace(",", " ").split()),
             transport=fields.text("transport"),
             streaming_sessions=fields.number("streaming_sessions", STREAMING_SESSIONS),
+            connection_timeout=fields.seconds("connection_timeout", CONNECTION_TIMEOUT),
         )
     except ConfigurationError as error:
         raise ConfigurationError(f"connection {fields.conn_id!r}: {error}") from error

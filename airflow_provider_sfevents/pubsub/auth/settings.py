@@ -36,6 +36,7 @@ Source: Salesforce's own command line (forcedotcom/sfdx-core, src/util/sfdcUrl.t
 `isSalesforceDomain` and `toLightningDomain`); the last one is that of Salesforce on Alibaba Cloud.
 """
 
+CONNECTION_TIMEOUT = 10.0
 STREAMING_SESSIONS, MOST_STREAMING_SESSIONS = 10, 2000
 """Default, and the most that any edition has (Streaming API Developer Guide, "Streaming API
 Limits"); a Developer edition has 20."""
@@ -197,6 +198,8 @@ class Settings:
     :param allowed_hosts: further hosts that an org may be at; see rule 3.
     :param transport: API for topics that both have; empty: the Pub/Sub API.
     :param streaming_sessions: sessions of the Streaming API that a process has at once at most.
+    :param connection_timeout: seconds that `airflow_provider_sfevents.client` gives a lost
+        connection to come back; None: no limit.
     """
 
     login: Login
@@ -206,8 +209,10 @@ class Settings:
     allowed_hosts: tuple[str, ...] = ()
     transport: str = ""
     streaming_sessions: int = STREAMING_SESSIONS
+    connection_timeout: float | None = CONNECTION_TIMEOUT
 
     def __post_init__(self) -> None:
+        check_connection_timeout(self.connection_timeout)
         check_transport("/event/", self.transport)
         if not 1 <= self.streaming_sessions <= MOST_STREAMING_SESSIONS:
             raise ConfigurationError(
@@ -251,6 +256,17 @@ class Settings:
             "not sent there: the host is neither the login's own nor one of Salesforce's "
             f"({known}). Check the connection's host; if the org is there, add {host} to "
             "allowed_hosts."
+        )
+
+
+def check_connection_timeout(seconds: float | None) -> None:
+    """Check the time for a lost connection to come back.
+
+    :raises ConfigurationError: it is no positive number.
+    """
+    if seconds is not None and not seconds > 0:
+        raise ConfigurationError(
+            f"connection_timeout is {seconds!r}. Give seconds above 0, or None for no limit."
         )
 
 

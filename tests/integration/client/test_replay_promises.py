@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -96,7 +97,7 @@ async def test_a_marker_is_stored_by_hand(bus: Emulator, topic: str, connect: Co
         replay[topic] = ReplayMarker("", (await client.receive())["data"]["event"]["replayId"])
     received = []
     for _ in range(2):
-        async with connect(**manual) as client:
+        async with asyncio.timeout(60), connect(**manual) as client:
             await client.subscribe(topic)
             received.append(await client.receive())
     assert [number(message) for message in received] == [2, 2]

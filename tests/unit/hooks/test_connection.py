@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_sfevents.client import Client
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.hooks.connection import (
     ConnectionFields,
@@ -228,3 +229,20 @@ def test_an_extra_that_is_no_object(extra: str, said: str) -> None:
 def test_an_extra_that_is_one(extra: str | None) -> None:
     """An extra that is an object, or missing, is accepted."""
     check_extra("mine", Secret(extra or ""))
+
+
+@pytest.mark.parametrize(
+    ("extra", "seconds"), [(None, 10.0), ("", 10.0), (30, 30.0), ("2.5", 2.5), ("None", None)]
+)
+def test_the_connection_timeout_of_the_client(extra: Any, seconds: float | None) -> None:
+    """The extra is a number of seconds, or `none` for no limit; `Client` takes it from there."""
+    settings = settings_of(FakeConnection(extra_dejson={"connection_timeout": extra}))
+    assert Client(settings).connection_timeout == seconds
+    assert Client(settings, connection_timeout=7).connection_timeout == 7
+
+
+@pytest.mark.parametrize("extra", ["soon", 0, -1])
+def test_a_wrong_connection_timeout_is_refused(extra: Any) -> None:
+    """The error names the connection, the extra and the value."""
+    with pytest.raises(ConfigurationError, match=rf"sfevents_default.*connection_timeout.*{extra}"):
+        settings_of(FakeConnection(extra_dejson={"connection_timeout": extra}))
