@@ -2,6 +2,7 @@
  *
  * Airflow 3.3 puts these into globals before it imports this module, and takes the component from
  * `globalThis.AirflowPlugin`. So there is no build step, and nothing is loaded from elsewhere.
+ * Colours are Chakra's semantic ones, which follow Airflow's light and dark mode.
  * Addresses are relative to `document.baseURI`, which is Airflow's `base_url`.
  */
 const { createElement: h, Fragment, useEffect, useState } = globalThis.React;
@@ -41,10 +42,6 @@ function moment(at) {
 
 function count(number) {
   return number.toLocaleString();
-}
-
-function sum(counts) {
-  return Object.values(counts).reduce((total, one) => total + one, 0);
 }
 
 /* Links by Airflow's router, so that they work below any base_url. */
@@ -133,10 +130,17 @@ async function change(path, row, more) {
   return body.said;
 }
 
+/* Takes the focus when it is first shown: what the keyboard was on is gone by then. */
+
+function takeFocus(element) {
+  element?.focus();
+}
+
 /* A button that says what will happen, asks once, and shows the answer. */
 
 function Action({ label, says, act }) {
-  const [stage, setStage] = useState({ name: "ready", words: "" });
+  const [stage, setStage] = useState({ name: "ready", words: "", left: false });
+  const leave = () => setStage({ name: "ready", words: "", left: true });
   const run = async () => {
     setStage({ name: "busy", words: "" });
     try {
@@ -148,7 +152,12 @@ function Action({ label, says, act }) {
   if (stage.name === "done" || stage.name === "failed")
     return h(
       Alert.Root,
-      { role: "status", status: stage.name === "done" ? "success" : "error" },
+      {
+        ref: takeFocus,
+        role: "status",
+        status: stage.name === "done" ? "success" : "error",
+        tabIndex: -1,
+      },
       h(Alert.Indicator),
       h(Alert.Title, null, stage.words),
     );
@@ -157,6 +166,7 @@ function Action({ label, says, act }) {
       Button,
       {
         onClick: () => setStage({ name: "asked", words: "" }),
+        ref: stage.left ? takeFocus : null,
         size: "xs",
         variant: "outline",
       },
@@ -164,7 +174,16 @@ function Action({ label, says, act }) {
     );
   return h(
     Box,
-    { borderWidth: 1, maxW: "40rem", p: 3, role: "group", "aria-label": label },
+    {
+      "aria-label": label,
+      borderWidth: 1,
+      maxW: "40rem",
+      onKeyDown: (event) => event.key === "Escape" && stage.name === "asked" && leave(),
+      p: 3,
+      ref: takeFocus,
+      role: "group",
+      tabIndex: -1,
+    },
     h(Text, { fontWeight: "bold" }, label),
     says.map((sentence) => h(Text, { key: sentence }, sentence)),
     h(
@@ -179,7 +198,7 @@ function Action({ label, says, act }) {
         Button,
         {
           disabled: stage.name === "busy",
-          onClick: () => setStage({ name: "ready", words: "" }),
+          onClick: leave,
           size: "xs",
           variant: "outline",
         },
@@ -230,7 +249,7 @@ function Sparkline({ events }) {
   const words = `${count(total)} events in 7 days, at most ${count(Math.max(...events))} in an hour`;
   return h(
     Box,
-    { color: "blue.solid", minW: "168px", title: words },
+    { color: "blue.fg", minW: "168px", title: words },
     h(
       "svg",
       { "aria-label": words, height: 24, role: "img", viewBox: "0 0 168 24", width: 168 },
@@ -278,15 +297,15 @@ function Notes({ row }) {
     .map(([cause, events]) => `${cause} ${count(events)}`)
     .join(", ");
   const notes = [
-    row.loss_windows && ["red", `${row.loss_windows} loss windows`, ""],
-    row.quarantined && ["orange", `${count(row.quarantined)} in quarantine`, ""],
-    extra && ["gray", `${count(sum(row.extra_deliveries))} extra deliveries`, extra],
+    row.loss_windows && ["red", `${row.loss_windows} loss windows`],
+    row.quarantined && ["orange", `${count(row.quarantined)} in quarantine`],
+    extra && ["gray", `extra deliveries: ${extra}`],
   ].filter(Boolean);
   return h(
     Flex,
     { direction: "column", gap: 1 },
-    notes.map(([colour, words, title]) =>
-      h(Badge, { colorPalette: colour, key: words, title, w: "fit-content" }, words),
+    notes.map(([colour, words]) =>
+      h(Badge, { colorPalette: colour, key: words, w: "fit-content" }, words),
     ),
   );
 }
@@ -410,7 +429,7 @@ function Overview() {
   );
 }
 
-const BATCHES = ["Batch", "Landed", "Events", "Quarantined", "Duplicates", "Durations", "Task", ""];
+const BATCHES = ["Batch", "Landed", "Events", "Quarantined", "Duplicates", "Durations", "Task", "Action"];
 
 function Batches({ row }) {
   const { batches, landings } = row;
@@ -497,7 +516,11 @@ function PositionPage({ query }) {
       h(
         Fragment,
         null,
-        h(Heading, { as: "h1", mb: 3, size: "xl" }, `${row.consumer} on ${row.topic}`),
+        h(
+          Heading,
+          { as: "h1", mb: 3, ref: takeFocus, size: "xl", tabIndex: -1 },
+          `${row.consumer} on ${row.topic}`,
+        ),
         h(
           Flex,
           { gap: 8, mb: 4, wrap: "wrap" },

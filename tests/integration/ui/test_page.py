@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 
 from airflow_provider_sfevents.positions.record import Position, advance
 from airflow_provider_sfevents.positions.record_text import variable_key
@@ -17,6 +18,7 @@ from airflow_provider_sfevents.staging.manifest import Run
 from tests.harness.airflow_runs import wait_until
 from tests.harness.airflow_services import AirflowServices
 from tests.harness.browser import chromium
+from tests.harness.foreign_packages import node_modules
 from tests.unit.positions.building import TOPIC, batch_after, begun
 
 if TYPE_CHECKING:
@@ -53,6 +55,33 @@ class Window:
         with suppress(StaleElementReferenceException):
             return [one.text for one in self.browser.find_elements(By.CSS_SELECTOR, selector)]
         return []
+
+    def press(self, *keys: str) -> None:
+        """Press keys where the focus is."""
+        for key in keys:
+            self.browser.switch_to.active_element.send_keys(key)
+
+    def focused(self) -> str:
+        return str(self.browser.switch_to.active_element.text)
+
+    def complaints(self) -> list[str]:
+        """Return what the accessibility checker axe-core finds wrong on the page."""
+        self.browser.execute_script((node_modules() / "axe-core/axe.min.js").read_text())
+        found = self.browser.execute_async_script(
+            "axe.run('main').then(arguments[0], error => arguments[0]({failed: String(error)}))"
+        )
+        assert "failed" not in found, found
+        assert found["passes"], "the checker has seen the page"
+        return [f"{one['id']}: {one['nodes'][0]['failureSummary']}" for one in found["violations"]]
+
+    def switch(self, mode: str) -> None:
+        """Switch Airflow to this mode in its own menu."""
+        self.click("button", "User")
+        self.click("[role=menuitem]", "Appearance")
+        self.click("[role=menuitemradio]", f"{mode.capitalize()} Mode")
+        shown = f"return document.documentElement.classList.contains('{mode}')"
+        wait_until(lambda: self.browser.execute_script(shown), f"the {mode} mode")
+        self.press(Keys.ESCAPE)
 
     def levels(self) -> dict[str, str]:
         """Level of the age of each position of the overview, by consumer."""
@@ -94,8 +123,9 @@ def kept(home: AirflowHome, consumer: str) -> Position:
 def test_the_page_leads_from_the_menu_to_the_run(airflow_home: AirflowHome) -> None:
     """Below a base_url with a path, the menu leads to the overview, a consumer, and its run.
 
-    A fresh, an amber and a red position are told apart; the red one is moved, after a question that
-    says what will happen. Nothing is loaded from another host.
+    A fresh, an amber and a red position are told apart; the red one is moved by the keyboard, after
+    a question that says what will happen. An accessibility checker finds nothing, in light and dark
+    mode. Nothing is loaded from another host.
     """
     for consumer, hours in AGES.items():
         keep(airflow_home, consumer, hours)
@@ -112,20 +142,27 @@ def test_the_page_leads_from_the_menu_to_the_run(airflow_home: AirflowHome) -> N
             lambda: window.levels() == {"orders": "fresh", "invoices": "amber", "accounts": "red"},
             "the overview",
         )
+        for mode in ("light", "dark"):
+            window.switch(mode)
+            assert window.complaints() == [], mode
         window.click("a", "accounts")
         wait_until(lambda: f"accounts on {TOPIC}" in window.texts("h1"), "the consumer's page")
         assert browser.current_url.startswith(f"{origin}/lake/plugin/salesforce_events?")
+        assert window.focused() == f"accounts on {TOPIC}"
         window.click("button", "Skip to new events")
-        wait_until(
-            lambda: any("is skipped" in text for text in window.texts("[role=group]")),
-            "what the action does",
-        )
+        wait_until(lambda: "is skipped" in window.focused(), "what the action does")
+        for mode in ("dark", "light"):
+            window.switch(mode)
+            assert window.complaints() == [], mode
+        window.click("button", "Leave it")
+        wait_until(lambda: window.focused() == "Skip to new events", "the button has the focus")
+        window.press(Keys.ENTER)
+        wait_until(lambda: "is skipped" in window.focused(), "what the action does")
+        window.press(Keys.ESCAPE)
+        wait_until(lambda: window.focused() == "Skip to new events", "the button has the focus")
         assert kept(airflow_home, "accounts").batch_number == 5
-        window.click("button", "Yes, do it")
-        wait_until(
-            lambda: any("continues at 'latest'" in text for text in window.texts("[role=status]")),
-            "the action's answer",
-        )
+        window.press(Keys.ENTER, Keys.TAB, Keys.ENTER)
+        wait_until(lambda: "continues at 'latest'" in window.focused(), "the action's answer")
         assert kept(airflow_home, "accounts").replay_id == "latest"
         browser.back()
         window.click("a", "orders")
