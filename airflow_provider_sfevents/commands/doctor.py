@@ -18,6 +18,7 @@ from airflow_provider_sfevents.doctor import findings
 from airflow_provider_sfevents.doctor.airflow_findings import (
     TRIGGERER,
     SeenTriggerer,
+    followed_topics,
     position_finding,
     read_positions,
     triggerer_finding,
@@ -30,14 +31,11 @@ from airflow_provider_sfevents.staging.area import StagingArea
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from airflow_provider_sfevents.doctor.findings import Finding
     from airflow_provider_sfevents.positions.record import Position
     from airflow_provider_sfevents.staging.keepalive_point import KeepalivePoint
-
-_PUBSUB = ("/event/", "/data/")
-"""Beginnings of the names that the Pub/Sub API knows; other topics are of the Streaming API."""
 
 
 @suppress_logs_and_warning
@@ -55,8 +53,8 @@ def run(args: Namespace) -> None:
         spark_conn_id=args.spark_conn_id,
     )
     stopping = Stopping()
-    followed = _topics_by_org(positions)
-    of_set_up = run_in_thread(lambda: task.look({}, stopping, topics_by_org=followed), stopping)
+    followed = followed_topics(positions, datetime.now(UTC)) if args.all else None
+    of_set_up = run_in_thread(lambda: task.look({}, stopping, followed=followed), stopping)
     of_airflow = [_triggerer(), *_positions(positions, args.staging), *broken]
     _show([*of_set_up, *of_airflow], args)
 
@@ -73,15 +71,6 @@ def _show(lines: Sequence[Finding], args: Namespace) -> None:
         say(f"Checked on {where}.")
     if args.fail and (said := findings.failure_sentence(lines)):
         raise SystemExit(said)
-
-
-def _topics_by_org(positions: Iterable[Position]) -> dict[str, list[str]]:
-    """Return the topics of the Pub/Sub API that positions follow, by org."""
-    topics: dict[str, list[str]] = {}
-    for one in positions:
-        if one.topic.startswith(_PUBSUB):
-            topics.setdefault(one.org_id, []).append(one.topic)
-    return {org_id: list(dict.fromkeys(found)) for org_id, found in topics.items()}
 
 
 def _triggerer() -> Finding:

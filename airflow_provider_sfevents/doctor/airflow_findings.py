@@ -14,11 +14,15 @@ from airflow_provider_sfevents.doctor.findings import (
     split_message,
     warning,
 )
+from airflow_provider_sfevents.doctor.org_findings import Followed
 from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.positions.activity import events_in
 from airflow_provider_sfevents.positions.record import Position
+from airflow_provider_sfevents.pubsub.rest.org_limits import DELIVERIES, allowance_of
+from airflow_provider_sfevents.pubsub.topic_names import is_exempt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime
 
     from airflow_provider_sfevents.doctor.findings import Finding
@@ -81,6 +85,26 @@ def read_positions(
         except ConfigurationError as error:
             broken.append(failed_by(f"position {where}", error))
     return sorted(positions, key=lambda one: (one[1].consumer, one[1].topic)), broken
+
+
+def followed_topics(positions: Iterable[Position], now: datetime) -> dict[str, Followed]:
+    """Return the topics that positions follow, and what they landed by hour, by org."""
+    by_org: dict[str, list[Position]] = {}
+    for one in positions:
+        by_org.setdefault(one.org_id, []).append(one)
+    return {org_id: _followed(found, now) for org_id, found in by_org.items()}
+
+
+def _followed(positions: Sequence[Position], now: datetime) -> Followed:
+    counted = [
+        events_in(one.counts, now)[-25:]
+        for one in positions
+        if allowance_of(one.topic) == DELIVERIES and not is_exempt(one.topic)
+    ]
+    return Followed(
+        topics=tuple(dict.fromkeys(one.topic for one in positions)),
+        events_by_hour=tuple(sum(hour) for hour in zip(*counted, strict=True)),
+    )
 
 
 def position_finding(

@@ -34,7 +34,11 @@ from airflow_provider_sfevents.pubsub.auth.org_http import open_http
 from airflow_provider_sfevents.pubsub.auth.session_cache import SessionCache
 from airflow_provider_sfevents.pubsub.client import PubSubClient
 from airflow_provider_sfevents.pubsub.clock import Clock
-from airflow_provider_sfevents.pubsub.rest.event_channels import read_members, read_selection
+from airflow_provider_sfevents.pubsub.rest.event_channels import (
+    list_topics,
+    read_members,
+    read_selection,
+)
 from airflow_provider_sfevents.pubsub.rest.org_limits import read_limits
 from airflow_provider_sfevents.pubsub.rest.rest_calls import RestCalls
 from airflow_provider_sfevents.pubsub.topic_names import (
@@ -87,8 +91,8 @@ class OrgChecks:
 
     :param settings: returns the connection's settings; called by the first check.
     :param topics: topics whose permission, selection and members are checked.
-    :param topics_by_org: further topics by the id of their org; those of another org than the
-        connection's are not checked.
+    :param followed: what positions follow, by the id of their org: further topics to check, except
+        those of another org than the connection's. None: the positions are not known.
     :param seconds: time for all checks.
     :param environ: has the proxies' names.
     """
@@ -98,14 +102,16 @@ class OrgChecks:
         settings: Callable[[], Settings],
         *,
         topics: Sequence[str] = (),
-        topics_by_org: Mapping[str, Sequence[str]] | None = None,
+        followed: Mapping[str, lines.Followed] | None = None,
         seconds: float,
         clock: Clock | None = None,
         environ: Mapping[str, str] = os.environ,
     ) -> None:
         self._make_settings = settings
         self._topics = tuple(dict.fromkeys(topics))
-        self._topics_by_org = dict(topics_by_org or {})
+        self._knows_positions = followed is not None
+        self._of_other_orgs = dict(followed or {})
+        self._followed = lines.Followed()
         self._seconds = seconds
         self._clock = clock or Clock()
         self._environ = environ
@@ -130,7 +136,14 @@ class OrgChecks:
                     found.append(one)
                     if cause or one.status is CheckStatus.FAILED:
                         causes[check.name] = cause or check.name
-        return [*found, *self._of_other_orgs()]
+        return [
+            *found,
+            *(
+                lines.other_org(topic, org_id, self._org_id)
+                for org_id, followed in self._of_other_orgs.items()
+                for topic in followed.topics
+            ),
+        ]
 
     async def _look(self, check: _Check, seconds: float) -> Finding:
         if seconds <= 0:
@@ -156,20 +169,14 @@ class OrgChecks:
         ]
 
     def _all_topic_checks(self) -> list[_Check]:
-        self._topics = tuple(
-            dict.fromkeys((*self._topics, *self._topics_by_org.pop(self._org_id, ())))
-        )
-        allowance = _Check(
-            name=lines.ALLOWANCE, look=self._allowance, needs=(lines.LOGIN, lines.SCOPES)
-        )
-        return [*(one for topic in self._topics for one in self._topic_checks(topic)), allowance]
-
-    def _of_other_orgs(self) -> list[Finding]:
-        return [
-            lines.other_org(topic, org_id, self._org_id)
-            for org_id, topics in self._topics_by_org.items()
-            for topic in topics
-        ]
+        self._followed = self._of_other_orgs.pop(self._org_id, self._followed)
+        self._topics = tuple(dict.fromkeys((*self._topics, *self._followed.topics)))
+        needs = (lines.LOGIN, lines.SCOPES)
+        # What says something of the whole org comes first: many topics may use up the time.
+        found = [_Check(name=lines.ALLOWANCE, look=self._allowance, needs=needs)]
+        if self._knows_positions:
+            found.append(_Check(name=lines.UNFOLLOWED, look=self._unfollowed, needs=needs))
+        return [*found, *(one for topic in self._topics for one in self._topic_checks(topic))]
 
     def _topic_checks(self, topic: str) -> list[_Check]:
         name = lines.topic_check(topic)
@@ -303,4 +310,9 @@ class OrgChecks:
             found = await read_limits(self._rest)
         except ConfigurationError as error:  # batches are fetched all the same
             return lines.unread_limits(error)
-        return lines.allowance_finding(found, self._topics)
+        by_hour = self._followed.events_by_hour
+        return lines.allowance_finding(found, self._topics, by_hour)
+
+    async def _unfollowed(self) -> Finding:
+        offered, problem = await list_topics(self._rest)
+        return lines.unfollowed_finding(offered, self._topics, problem)

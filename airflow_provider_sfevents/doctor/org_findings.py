@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.counting import counted
@@ -20,8 +21,8 @@ from airflow_provider_sfevents.pubsub.auth.settings import (
     SoapLogin,
 )
 from airflow_provider_sfevents.pubsub.error_codes import BY_CODE
-from airflow_provider_sfevents.pubsub.rest.org_limits import DELIVERIES
-from airflow_provider_sfevents.pubsub.topic_names import is_exempt
+from airflow_provider_sfevents.pubsub.rest.org_limits import DELIVERIES, hours_until_empty
+from airflow_provider_sfevents.pubsub.topic_names import is_exempt, topic_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -30,11 +31,14 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.exceptions import ConfigurationError
     from airflow_provider_sfevents.pubsub.auth.session import Session
     from airflow_provider_sfevents.pubsub.auth.settings import Login
-    from airflow_provider_sfevents.pubsub.rest.offered_topics import EventChannelMember
+    from airflow_provider_sfevents.pubsub.rest.offered_topics import (
+        EventChannelMember,
+        OfferedTopic,
+    )
     from airflow_provider_sfevents.pubsub.rest.org_limits import Allowance
 
 CONNECTION, CLOCK, LOGIN, SCOPES = "connection", "clock", "login", "scopes"
-API, ALLOWANCE = "event API", "allowance"
+API, ALLOWANCE, UNFOLLOWED = "event API", "allowance", "topics without a position"
 
 ELSEWHERE = (
     "permissions on topics",
@@ -63,6 +67,18 @@ LOW_SHARE = 0.1
 """Share of the allowance below which there is a warning."""
 
 _READ_SETUP = "Give the user the permission View Setup and Configuration."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Followed:
+    """Topics of an org that positions follow.
+
+    :param events_by_hour: events that they landed in each of the last 25 hours, the current one
+        last; only of topics whose deliveries count against `DELIVERIES`. Empty: not known.
+    """
+
+    topics: tuple[str, ...] = ()
+    events_by_hour: tuple[int, ...] = ()
 
 
 def topic_check(topic: str) -> str:
@@ -147,7 +163,7 @@ def all_changes_finding(topic: str, selected: Collection[str]) -> Finding:
             "The channel has no members: no object is selected.",
             "Select objects in the org's Setup, Change Data Capture.",
         )
-    return ok(channel_check(topic), f"The channel has {_listed(sorted(selected))}.")
+    return ok(channel_check(topic), f"The channel has {_listed(sorted(selected), 'member')}.")
 
 
 def channel_finding(
@@ -164,7 +180,7 @@ def channel_finding(
             "The channel has no members, so no event comes.",
             "Add members to the channel (PlatformEventChannelMember).",
         )
-    seen = f"The channel has {_listed([_member(one) for one in members])}."
+    seen = f"The channel has {_listed([_member(one) for one in members], 'member')}."
     if unreadable:
         return warning(
             checked,
@@ -182,9 +198,29 @@ def _member(one: EventChannelMember) -> str:
     return " ".join(parts)
 
 
-def _listed(names: Sequence[str], most: int = 20) -> str:
+def _listed(names: Sequence[str], what: str, most: int = 20) -> str:
     more = f" and {len(names) - most} more" if len(names) > most else ""
-    return f"{counted(len(names), 'member')}: {'; '.join(names[:most])}{more}"
+    return f"{counted(len(names), what)}: {'; '.join(names[:most])}{more}"
+
+
+def unfollowed_finding(
+    offered: Sequence[OfferedTopic], followed: Collection[str], problem: str
+) -> Finding:
+    """Return the line of the org's topics that no position follows.
+
+    An event type counts as followed with a channel that has it, and a channel with its event types.
+
+    :param problem: the reason why channels are not among them; empty if they are.
+    """
+    members = {one.topic: {topic_of(event) for event in one.members} for one in offered}
+    covered = set(followed).union(*(members.get(topic, set()) for topic in followed))
+    left = [
+        one.topic
+        for one in offered
+        if one.topic not in covered and (not one.is_channel or members[one.topic] - covered)
+    ]
+    said = f"No position follows {_listed(left, 'topic')}." if left else "Each one has a position."
+    return ok(UNFOLLOWED, f"{said} {problem}".strip())
 
 
 def other_org(topic: str, org_id: str, own: str) -> Finding:
@@ -211,11 +247,14 @@ def unread_limits(error: ConfigurationError) -> Finding:
     return warning(ALLOWANCE, seen, f"{remedy} {_READ_SETUP}".strip())
 
 
-def allowance_finding(found: Mapping[str, Allowance], topics: Sequence[str]) -> Finding:
+def allowance_finding(
+    found: Mapping[str, Allowance], topics: Sequence[str], by_hour: Sequence[int] = ()
+) -> Finding:
     """Return the line of the org's deliveries of 24 hours.
 
     :param found: the org's allowances, by name.
     :param topics: topics in use; empty: not known.
+    :param by_hour: as `Followed.events_by_hour`.
     """
     if topics and all(is_exempt(topic) for topic in topics):
         return ok(ALLOWANCE, "Deliveries on these topics are not counted.")
@@ -224,6 +263,7 @@ def allowance_finding(found: Mapping[str, Allowance], topics: Sequence[str]) -> 
         return warning(ALLOWANCE, f"The org's limits lack {DELIVERIES}.", _READ_SETUP)
     most = counted(left.most, "delivery", "deliveries")
     seen = f"The org has {left.left} of {most} left ({DELIVERIES}, of 24 hours)."
+    seen += _outlook(left, by_hour)
     if left.left <= 0:
         return failed(ALLOWANCE, seen, BY_CODE["subscription.limit.exceeded"].remedy)
     if left.left < LOW_SHARE * left.most:
@@ -233,3 +273,17 @@ def allowance_finding(found: Mapping[str, Allowance], topics: Sequence[str]) -> 
             "Find out which subscribers take them, and set `min_allowance` on tasks that can wait.",
         )
     return ok(ALLOWANCE, seen)
+
+
+def _outlook(left: Allowance, by_hour: Sequence[int]) -> str:
+    """Say when the allowance is used up, if the positions go on as in the last three hours."""
+    if not any(by_hour) or left.left <= 0:
+        return ""
+    rate = sum(by_hour[-4:-1]) / 3
+    hours = hours_until_empty(left.left, by_hour[-25:-1], rate)
+    when = "is not used up" if hours is None else f"is used up in {hours:.1f} h"
+    landed = counted(sum(by_hour[-24:]), "event")
+    return (
+        f" Positions of this Airflow landed {landed} in that time. At their rate of "
+        f"the last 3 hours ({rate:.0f} an hour), and with other subscribers as before, it {when}."
+    )

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
     from airflow_provider_sfevents.batches.event_source import TopicClient
     from airflow_provider_sfevents.client import Client
+    from airflow_provider_sfevents.doctor.findings import Finding
+    from airflow_provider_sfevents.doctor.org_findings import Followed
     from airflow_provider_sfevents.pubsub.auth.settings import Settings
     from airflow_provider_sfevents.pubsub.client import TopicInfo
     from airflow_provider_sfevents.pubsub.managed.managed_subscription import ManagedSubscription
@@ -60,7 +62,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 TEST_SECONDS = 9.0
-"""Bound of the test-connection button; the UI gives up after 10 s."""
+"""Bound of the test-connection button and of the page's check; the UI gives up after 10 s."""
 
 
 class SfEventsHook(BaseHook):
@@ -199,9 +201,16 @@ class SfEventsHook(BaseHook):
         :return: whether no check failed, and a message: what was seen or is to be changed, and what
             was not checked.
         """
-        checks = OrgChecks(self.settings, seconds=TEST_SECONDS)
-        found = run_async_in_thread(checks.run)
+        found = self.check_org()
         return not failures(found), message(found, ELSEWHERE)
+
+    def check_org(self, followed: Mapping[str, Followed] | None = None) -> list[Finding]:
+        """Run the doctor's checks of the org, within `TEST_SECONDS`.
+
+        :param followed: what positions follow, by the id of their org; its topics are checked, too.
+        """
+        checks = OrgChecks(self.settings, followed=followed, seconds=TEST_SECONDS)
+        return run_async_in_thread(checks.run)
 
     def get_topic(self, topic: str) -> TopicInfo:
         """Return a topic, with this user's permissions on it.

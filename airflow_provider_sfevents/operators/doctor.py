@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airflow_provider_sfevents.doctor.findings import Finding
+    from airflow_provider_sfevents.doctor.org_findings import Followed
     from airflow_provider_sfevents.hooks.task_thread import Stopping
     from airflow_provider_sfevents.pubsub.clock import Clock
 
@@ -112,21 +113,21 @@ class SfEventsDoctorOperator(spark_submission.SubmitsToSpark, SparkSubmitOperato
         context: Context,
         stopping: Stopping,
         *,
-        topics_by_org: Mapping[str, Sequence[str]] | None = None,
+        followed: Mapping[str, Followed] | None = None,
         clock: Clock | None = None,
         environ: Mapping[str, str] = os.environ,
     ) -> list[Finding]:
         """Check the org, then this machine; in a thread that is not the main one.
 
         :param context: of the task; empty in a command.
-        :param topics_by_org: further topics, by the id of their org.
+        :param followed: as of `OrgChecks`.
         :param clock: of this machine.
         :param environ: has the proxies' names.
         """
         checks = OrgChecks(
             SfEventsHook(self.conn_id).settings,
             topics=self.topics,
-            topics_by_org=topics_by_org,
+            followed=followed,
             seconds=ORG_SECONDS,
             clock=clock,
             environ=environ,

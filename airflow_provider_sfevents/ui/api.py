@@ -1,4 +1,4 @@
-"""API of the page: reads positions from Airflow's database, and nothing else; and its two actions.
+"""API of the page: reads positions from Airflow's database; its actions; and a check of an org.
 
 1. Every route of `router` needs a login; only the static files of the page are public.
 2. A user sees a position if the user may read the DAG that last committed it. A position that no
@@ -7,6 +7,8 @@
 3. A position that the user may not see is answered like one that does not exist.
 4. A GET changes nothing. A POST needs JSON from Airflow's own origin, the right to change the store
    or to clear the task, and the position as the user saw it.
+5. An org is asked only by a POST, which changes nothing and needs the right to read the connection.
+   The database alone answers everything else.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from urllib.parse import urlsplit
 
 from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.resource_details import (
+    ConnectionDetails,
     DagAccessEntity,
     DagDetails,
     VariableDetails,
@@ -36,15 +39,24 @@ from airflow_provider_sfevents.batches.position.position_metrics import (
     of_position,
 )
 from airflow_provider_sfevents.commands.position_rows import found
+from airflow_provider_sfevents.doctor import findings
+from airflow_provider_sfevents.doctor.airflow_findings import followed_topics
+from airflow_provider_sfevents.doctor.org_findings import ELSEWHERE
 from airflow_provider_sfevents.exceptions import (
     PositionConflictError,
     SfEventsError,
     TransportError,
 )
+from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
 from airflow_provider_sfevents.positions.record_text import variable_key
 from airflow_provider_sfevents.ui import actions
 from airflow_provider_sfevents.ui.position_views import Kept, details, overview_row, read
-from airflow_provider_sfevents.ui.task_states import known_dags, task_states, waits
+from airflow_provider_sfevents.ui.task_states import (
+    known_connections,
+    known_dags,
+    task_states,
+    waits,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,7 +96,13 @@ def list_positions(user: GetUserDep) -> JSONResponse:
     problems = [{"kept_in": one.where, "problem": one.problem} for one in kept if one.problem]
     # A response of its own: FastAPI takes a tenth of a second to look for types in 500 rows.
     return JSONResponse(
-        {"at": now.isoformat(), "positions": rows, "problems": problems, "waits": waits(now)}
+        {
+            "at": now.isoformat(),
+            "positions": rows,
+            "problems": problems,
+            "waits": waits(now),
+            "connections": _connections(user),
+        }
     )
 
 
@@ -127,6 +145,23 @@ def show_position(user: GetUserDep, consumer: str, topic: str, org_id: str = "")
                 "landings": _landings(user, position),
             }
     raise HTTPException(404, _NOT_THERE)
+
+
+class OrgAsked(BaseModel):
+    """A connection to an org."""
+
+    conn_id: str
+
+
+@router.post("/org/check", dependencies=[Depends(same_origin)])
+def check_org(user: GetUserDep, asked: OrgAsked) -> dict[str, Any]:
+    """Run the doctor's checks of an org, with the topics of positions that the user may see."""
+    if not _may_ask(user, asked.conn_id):
+        raise HTTPException(403, f"You may not read the connection {asked.conn_id}.")
+    positions = [one.position for one in _visible(user) if one.position is not None]
+    followed = followed_topics(positions, datetime.now(UTC))
+    lines = findings.at(findings.this_process(), SfEventsHook(asked.conn_id).check_org(followed))
+    return {"findings": [one.to_row() for one in lines], "not_checked": ELSEWHERE}
 
 
 class Which(BaseModel):
@@ -203,6 +238,23 @@ def _answered() -> Iterator[None]:
         raise HTTPException(503, str(error)) from error
     except SfEventsError as error:
         raise HTTPException(400, str(error)) from error
+
+
+def _may_ask(user: Any, conn_id: str) -> bool:
+    details = ConnectionDetails(conn_id=conn_id)
+    return bool(
+        get_auth_manager().is_authorized_connection(method="GET", user=user, details=details)
+    )
+
+
+def _connections(user: Any) -> list[str]:
+    """List connections by which the user may ask an org, the default first.
+
+    Those of a secrets backend are not listed, and can be typed.
+    """
+    default = SfEventsHook.default_conn_name
+    known = [default, *sorted(known_connections(SfEventsHook.conn_type) - {default})]
+    return [one for one in known if _may_ask(user, one)]
 
 
 def _may_move(user: Any, kept: Kept) -> bool:

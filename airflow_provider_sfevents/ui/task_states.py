@@ -1,4 +1,4 @@
-"""DAGs of positions, states of their tasks and of waits, in Airflow's database.
+"""DAGs of positions, states of their tasks and of waits, and connections in Airflow's database.
 
 One query serves all positions.
 """
@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from airflow.jobs.job import Job
+from airflow.models.connection import Connection
 from airflow.models.dag import DagModel
 from airflow.models.taskinstance import TaskInstance
 from airflow.models.trigger import Trigger
@@ -38,6 +39,13 @@ def known_dags(dags: Collection[str]) -> set[str]:
     """Return those of the DAGs that Airflow has."""
     statement = select(DagModel.dag_id).where(DagModel.dag_id.in_(dags))
     with told("DAGs", "read"), create_session() as session:
+        return set(session.scalars(statement))
+
+
+def known_connections(conn_type: str) -> set[str]:
+    """Return the ids of the connections of a type."""
+    statement = select(Connection.conn_id).where(Connection.conn_type == conn_type)
+    with told("Connections", "read"), create_session() as session:
         return set(session.scalars(statement))
 
 

@@ -10,6 +10,7 @@ from airflow_provider_sfevents.pubsub.topic_names import (
     STANDARD_CHANNEL,
     TopicKind,
     channel_name,
+    channel_of,
     kind_of,
     topic_of,
 )
@@ -49,6 +50,10 @@ class OfferedTopic:
     label: str = ""
     members: tuple[str, ...] = ()
     selected: bool | None = None
+
+    @property
+    def is_channel(self) -> bool:
+        return channel_of(self.topic) is not None
 
 
 def offered(

@@ -21,7 +21,7 @@ from airflow_provider_sfevents.exceptions import (
 from airflow_provider_sfevents.pubsub.topic_names import TopicKind, is_exempt, kind_of, retention
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from airflow_provider_sfevents.pubsub.rest.rest_calls import RestCalls
 
@@ -147,6 +147,23 @@ def check_allowance(found: Mapping[str, Allowance], least: int, topic: str = "")
             "used less, or lower min_allowance."
         )
     return left
+
+
+def hours_until_empty(left: int, by_hour: Sequence[int], rate: float) -> float | None:
+    """Return the hours until an allowance of 24 hours is used up; None: it is not.
+
+    What was delivered 24 hours ago counts no more, so a steady rate below the maximum never uses it
+    up. Other subscribers are assumed to take as much in each hour as 24 hours before.
+
+    :param by_hour: own deliveries of each of the last 24 hours, oldest first.
+    :param rate: own deliveries in an hour from now on.
+    """
+    remaining = float(left)
+    for passed, freed in enumerate(by_hour):
+        if remaining + freed - rate < 0:
+            return passed + remaining / (rate - freed)
+        remaining += freed - rate
+    return None
 
 
 def check_least(min_allowance: int | None) -> int | None:

@@ -14,6 +14,7 @@ const ROUTE = "/plugin/salesforce_events";
 const REFRESH_MS = 30000;
 const FIRST_ROWS = 50; // so that the first view is quick, whatever the number of positions
 const COLOURS = { fresh: "green", amber: "orange", red: "red", none: "gray" };
+const RESULTS = { ok: "green", warning: "orange", failed: "red", "not checked": "gray" };
 const LEVELS = {
   fresh: "",
   amber: "half of the retention is used",
@@ -110,24 +111,29 @@ function Loaded({ answer, error, children }) {
   );
 }
 
-/* Changes something, and returns the sentence of the answer. */
-
-async function change(path, row, more) {
+async function post(path, asked) {
   const response = await fetch(new URL(`sfevents/api/${path}`, document.baseURI), {
     method: "POST",
     headers: { "Content-Type": "application/json" },
-    body: JSON.stringify({
-      org_id: row.org_id,
-      consumer: row.consumer,
-      topic: row.topic,
-      expected_epoch: row.epoch,
-      expected_batch_number: row.batch_number,
-      ...more,
-    }),
+    body: JSON.stringify(asked),
   });
   const body = await response.json();
   if (!response.ok) throw new Error(String(body.detail || `HTTP ${response.status}`));
-  return body.said;
+  return body;
+}
+
+/* Changes something, and returns the sentence of the answer. */
+
+async function change(path, row, more) {
+  const { said } = await post(path, {
+    org_id: row.org_id,
+    consumer: row.consumer,
+    topic: row.topic,
+    expected_epoch: row.epoch,
+    expected_batch_number: row.batch_number,
+    ...more,
+  });
+  return said;
 }
 
 /* Takes the focus when it is first shown: what the keyboard was on is gone by then. */
@@ -391,13 +397,104 @@ function Positions({ positions }) {
   );
 }
 
+/* Asks an org by a connection: the checks of the doctor that need no worker. */
+
+function Findings({ findings, not_checked }) {
+  const [{ where }] = findings;
+  return h(
+    Box,
+    { "data-findings": true, mt: 3, ref: takeFocus, tabIndex: -1 },
+    h(
+      Table.Root,
+      { "aria-label": "Checks of the org", size: "sm" },
+      h(Columns, { names: ["Check", "Result", "Seen", "What to do"] }),
+      h(
+        Table.Body,
+        null,
+        findings.map((one) =>
+          h(
+            Table.Row,
+            { key: one.checked },
+            h(Cells, {
+              of: [
+                one.checked,
+                h(Badge, { colorPalette: RESULTS[one.status] }, one.status),
+                one.seen,
+                one.remedy,
+              ],
+            }),
+          ),
+        ),
+      ),
+    ),
+    h(
+      Text,
+      { color: "fg.muted", fontSize: "sm", mt: 1 },
+      `Checked on ${where}; topics of positions that you may not see are left out. Not checked `,
+      `here, but by airflow sfevents doctor and SfEventsDoctorOperator: ${not_checked.join(", ")}.`,
+    ),
+  );
+}
+
+function Org({ connections }) {
+  const [connId, setConnId] = useState(connections[0]);
+  const [asked, setAsked] = useState({ busy: false });
+  const ask = async (event) => {
+    event.preventDefault();
+    setAsked({ busy: true });
+    try {
+      setAsked({ busy: false, answer: await post("org/check", { conn_id: connId.trim() }) });
+    } catch (error) {
+      setAsked({ busy: false, error: String(error.message || error) });
+    }
+  };
+  return h(
+    Box,
+    { as: "section", "aria-labelledby": "sfevents-org", mt: 6 },
+    h(Heading, { as: "h2", id: "sfevents-org", size: "md" }, "Org"),
+    h(
+      Text,
+      null,
+      "Login, allowance of deliveries and when it is used up, topics without a position, and the ",
+      "permissions on topics. It takes ten seconds at most and some API requests, no delivery.",
+    ),
+    h(
+      Flex,
+      { as: "form", gap: 2, mt: 2, onSubmit: ask },
+      h(Input, {
+        "aria-label": "Connection",
+        list: "sfevents-connections",
+        maxW: "20rem",
+        onChange: (event) => setConnId(event.target.value),
+        required: true,
+        value: connId,
+      }),
+      h(
+        "datalist",
+        { id: "sfevents-connections" },
+        connections.map((one) => h("option", { key: one, value: one })),
+      ),
+      h(Button, { disabled: asked.busy, type: "submit", variant: "outline" }, "Ask the org"),
+      asked.busy && h(Spinner, { "aria-label": "Asking" }),
+    ),
+    asked.error &&
+      h(
+        Alert.Root,
+        { mt: 3, role: "status", status: "error" },
+        h(Alert.Indicator),
+        h(Alert.Title, null, asked.error),
+      ),
+    asked.answer && h(Findings, asked.answer),
+  );
+}
+
 function Overview() {
   const api = useApi("positions");
   return h(
     Fragment,
     null,
     h(Heading, { as: "h1", mb: 3, size: "xl" }, "Salesforce events"),
-    h(Loaded, api, ({ positions, problems, waits }) =>
+    h(Loaded, api, ({ positions, problems, waits, connections }) =>
       h(
         Fragment,
         null,
@@ -424,6 +521,7 @@ function Overview() {
             h(Alert.Title, null, problem),
           ),
         ),
+        connections.length > 0 && h(Org, { connections }),
       ),
     ),
   );

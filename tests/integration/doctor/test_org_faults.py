@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_sfevents.doctor.findings import CheckStatus, failures
+from airflow_provider_sfevents.doctor.org_findings import Followed
 from airflow_provider_sfevents.pubsub.clock import Clock
 from tests.integration.doctor.conftest import FILTERED, HEALTHY
 from tests.integration.emulator.resting import Rest
@@ -36,8 +37,8 @@ def test_a_healthy_set_up_has_no_failure(look: Look, org: Emulator, auth: str) -
     warned = [one.checked for one in found if one.status is CheckStatus.WARNING]
     assert warned == (["login"] if auth == "soap" else [])
     names = [one.checked for one in found]
-    assert names[:6] == ["connection", "proxy", "clock", "login", "scopes", "event API"]
-    assert names[-1] == "allowance"
+    org_wide = ["connection", "proxy", "clock", "login", "scopes", "event API", "allowance"]
+    assert names[:7] == org_wide
 
 
 def test_no_check_asks_for_an_event(look: Look, org: Emulator) -> None:
@@ -253,7 +254,8 @@ def test_a_port_on_which_nothing_listens(look: Look, org: Emulator) -> None:
     """The line of the API has the endpoint."""
     found = look(org.connection(), fields={"port": 1}, topics=HEALTHY)
     assert "127.0.0.1:1" in only_first(found, "event API").seen
-    assert found[-1].status is CheckStatus.OK, "the allowance is read over REST"
+    [line] = [one for one in found if one.checked == "allowance"]
+    assert line.status is CheckStatus.OK, "the allowance is read over REST"
 
 
 def test_a_port_without_http2(look: Look, org: Emulator) -> None:
@@ -354,9 +356,15 @@ def test_set_up_that_may_not_be_read_is_no_failure(
 
 def test_topics_of_positions_are_checked_in_their_org(look: Look, org: Emulator) -> None:
     """Topics that positions of another org follow are left to a connection to that org."""
-    by_org = {org.org.org_id: ["/event/Secret__e"], "00D000000000009AAA": ["/event/Gone__e"]}
-    found = look(org.connection(), topics_by_org=by_org)
+    followed = {
+        org.org.org_id: Followed(topics=("/event/Secret__e", "/event/Order__e")),
+        "00D000000000009AAA": Followed(topics=("/event/Gone__e",)),
+    }
+    found = look(org.connection(), followed=followed)
     assert [one.checked for one in failures(found)] == ["topic /event/Secret__e"]
+    [left] = [one for one in found if one.checked == "topics without a position"]
+    assert "/event/Shipment__e" in left.seen
+    assert "/event/Order__e" not in left.seen
     assert (found[-1].checked, found[-1].status) == ("topic /event/Gone__e", "not checked")
 
 

@@ -17,6 +17,7 @@ from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG
 from prometheus_client.parser import text_string_to_metric_families
 
+from airflow_provider_sfevents.emulator import Emulator
 from airflow_provider_sfevents.positions.record import Position, advance
 from airflow_provider_sfevents.positions.record_text import variable_key
 from airflow_provider_sfevents.staging.manifest import Run
@@ -95,12 +96,12 @@ class Page:
         assert shown.status_code == 200
         return [row for row in shown.json()["positions"] if row["consumer"] == self.consumer]
 
-    def keep(self, *, dag: str, committed: datetime) -> None:
+    def keep(self, *, dag: str, committed: datetime, org: str = ORG) -> None:
         """Write a position that a task of the DAG has committed."""
         from airflow.models.variable import Variable
 
         by = Run(dag=dag, run="run-1", task="load", try_number=1) if dag else Run()
-        first = begun(consumer=self.consumer, owner=f"{dag}.load")
+        first = begun(consumer=self.consumer, owner=f"{dag}.load", org_id=org)
         manifest = batch_after(first, last_event_at=committed.isoformat())
         position = advance(first, manifest, committed.isoformat(), by)
         Variable.set(variable_key(self.consumer, TOPIC), position.to_json())
@@ -183,7 +184,7 @@ def test_every_route_of_the_api_needs_a_login(page: Page) -> None:
 
     app = make_app()
     routes = {route.path for route in app.routes if hasattr(route, "methods")}
-    writes = {"/api/position/move", "/api/batch/land_again"}
+    writes = {"/api/position/move", "/api/batch/land_again", "/api/org/check"}
     assert routes - writes == {"/api/positions", "/api/position", "/api/metrics"}
     assert {route.path for route in app.routes} - routes == {"/static"}
     for path in writes:
@@ -333,6 +334,34 @@ def test_another_site_cannot_move_a_position(page: Page, origin: str) -> None:
     asked = page.post("/api/position/move", "admin", page.seen(start="latest"), origin)
     assert asked.status_code == 403
     assert page.position() == before
+
+
+def test_an_org_is_asked_by_users_who_may_read_the_connection(
+    page: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lines are the doctor's, with the allowance's end and the topics without a position."""
+    with Emulator(sample=True) as bus:
+        monkeypatch.setenv("AIRFLOW_CONN_SFEVENTS_DEFAULT", json.dumps(bus.connection()))
+        page.keep(
+            dag=page.dag, committed=datetime.now(UTC) - timedelta(hours=2), org=bus.org.org_id
+        )
+        path, asked = "/api/org/check", {"conn_id": "sfevents_default"}
+        assert page.get("/api/positions", "op").json()["connections"] == ["sfevents_default"]
+        assert page.get("/api/positions", "viewer").json()["connections"] == []
+        assert page.post(path, "viewer", asked).status_code == 403
+        assert page.post(path, "op", asked, "https://evil.example").status_code == 403
+
+        answer = page.post(path, "op", asked).json()
+
+        lines = {one["checked"]: one for one in answer["findings"]}
+        assert {one["status"] for one in lines.values()} <= {"ok", "not checked"}
+        assert "it is not used up" in lines["allowance"]["seen"]
+        assert "/event/Shipment__e" in lines["topics without a position"]["seen"]
+        assert lines[f"topic {TOPIC}"]["status"] == "ok"
+        assert "staging" in answer["not_checked"]
+        assert bus.deliveries() == 0
+        missing = page.post(path, "op", {"conn_id": "missing"}).json()["findings"]
+        assert (missing[0]["status"], "is not defined" in missing[0]["seen"]) == ("failed", True)
 
 
 def test_a_move_needs_the_right_and_the_position_as_it_was_seen(page: Page) -> None:

@@ -14,8 +14,9 @@ from airflow_provider_sfevents.pubsub.auth.settings import (
     SessionToken,
     SoapLogin,
 )
-from airflow_provider_sfevents.pubsub.rest.offered_topics import EventChannelMember
+from airflow_provider_sfevents.pubsub.rest.offered_topics import EventChannelMember, OfferedTopic
 from airflow_provider_sfevents.pubsub.rest.org_limits import DELIVERIES, Allowance
+from airflow_provider_sfevents.pubsub.topic_names import kind_of
 
 OK, WARNING = CheckStatus.OK, CheckStatus.WARNING
 FAILED, NOT_CHECKED = CheckStatus.FAILED, CheckStatus.NOT_CHECKED
@@ -151,6 +152,37 @@ def test_topics_that_are_not_counted_need_no_allowance() -> None:
     stream = "/event/LoginEventStream"
     assert lines.allowance_finding(of_deliveries(0), [stream]).status is OK
     assert lines.allowance_finding(of_deliveries(0), [stream, "/event/A__e"]).status is FAILED
+
+
+def test_the_time_until_the_allowance_is_empty() -> None:
+    """It follows from the rate of the last three whole hours; without own events it is not told."""
+    busy = (*(0,) * 21, 100, 100, 100, 7)
+    seen = lines.allowance_finding(of_deliveries(550), ["/event/A__e"], busy).seen
+    assert "landed 307 events in that time" in seen
+    assert "(100 an hour), and with other subscribers as before, it is used up in 5.5 h." in seen
+    quiet = lines.allowance_finding(of_deliveries(550), ["/event/A__e"], (0,) * 25).seen
+    assert quiet.endswith("of 24 hours).")
+
+
+def test_topics_that_no_position_follows() -> None:
+    """A channel covers its event types, and the other way round."""
+
+    def topic(name: str, *members: str) -> OfferedTopic:
+        return OfferedTopic(topic=name, kind=kind_of(name), members=members)
+
+    changes = topic("/data/ChangeEvents", "AccountChangeEvent")
+    offered = [
+        topic("/event/A__e"),
+        topic("/event/B__e"),
+        topic("/data/AccountChangeEvent"),
+        topic("/event/Both__chn", "A__e", "B__e"),
+        topic("/event/Empty__chn"),
+        changes,
+    ]
+    left = lines.unfollowed_finding(offered, ["/event/A__e", changes.topic], "")
+    assert left.seen == "No position follows 2 topics: /event/B__e; /event/Both__chn."
+    done = lines.unfollowed_finding(offered, ["/event/Both__chn", changes.topic], "No set-up.")
+    assert (done.status, done.seen) == (OK, "Each one has a position. No set-up.")
 
 
 def test_topics_of_another_org_are_not_checked() -> None:

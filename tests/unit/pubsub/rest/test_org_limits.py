@@ -17,6 +17,7 @@ from airflow_provider_sfevents.pubsub.rest.org_limits import (
     allowances,
     check_allowance,
     check_least,
+    hours_until_empty,
 )
 from airflow_provider_sfevents.pubsub.topic_names import is_exempt
 
@@ -106,3 +107,20 @@ def test_what_is_no_number_of_deliveries(given: Any) -> None:
     """A value that is no positive whole number is refused when the DAG is parsed."""
     with pytest.raises(ConfigurationError, match=f"min_allowance={given!r}"):
         check_least(given)
+
+
+@pytest.mark.parametrize(
+    ("by_hour", "rate", "hours"),
+    [
+        ((0,) * 24, 10.0, 10.0),
+        ((0,) * 24, 4.0, None),
+        ((50,) * 24, 50.0, None),
+        ((50,) * 24, 75.0, 4.0),
+        ((*(0,) * 12, *(100,) * 12), 8.0, None),
+    ],
+)
+def test_the_hours_until_an_allowance_is_empty(
+    by_hour: tuple[int, ...], rate: float, hours: float | None
+) -> None:
+    """Deliveries of 24 hours ago count no more, so a steady rate below the maximum lasts."""
+    assert hours_until_empty(100, by_hour, rate) == hours
