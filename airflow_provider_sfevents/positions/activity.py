@@ -5,6 +5,7 @@
 3. The record is small, because it is read as a whole: at most `RECENT` batches and `HOURS` hours,
    and of the batches only as many as fit into `MOST_BYTES` with the hours. The oldest go first, and
    `FEWEST` of them always stay, because a retried commit is compared with them (`record.is_past`).
+   Tables and drift have bounds of their own; what changed longest ago goes first.
 """
 
 from __future__ import annotations
@@ -31,6 +32,11 @@ HOURS = 7 * 24
 
 MOST_BYTES = 6_600
 """Size of batches and hours in a record; the rest of a record without loss windows has 1.4 kB."""
+
+TABLES_BYTES, DRIFT_BYTES = 450, 300
+"""Sizes of tables and of drift in a record."""
+
+_TYPE_LENGTH = 60  # characters of a type in drift: a compound's can be long
 
 _HOUR = timedelta(hours=1)
 
@@ -96,25 +102,38 @@ class Counts:
     :param hour: beginning of the last hour of `events_by_hour`; ISO-8601, UTC. Empty: no commit
         yet.
     :param events_by_hour: events committed in each hour, oldest first.
+    :param tables: rows landed by table, below the folder or schema that the tables share; those
+        that got rows last come last. A table that was dropped for want of room begins anew.
+    :param drift: changes of the tables' columns, oldest first: batch number, event type, change,
+        column, type.
     """
 
     quarantined: int = 0
     extra_deliveries: dict[str, int] = field(default_factory=dict)
     hour: str = ""
     events_by_hour: tuple[int, ...] = ()
+    tables: dict[str, dict[str, int]] = field(default_factory=dict)
+    drift: tuple[tuple[int, str, str, str, str], ...] = ()
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> Counts:
-        return cls(**{**value, "events_by_hour": tuple(value["events_by_hour"])})
+        drift = tuple(tuple(one) for one in value["drift"])
+        return cls(**{**value, "events_by_hour": tuple(value["events_by_hour"]), "drift": drift})
 
     def wrong(self) -> str:
         """Return what is wrong with a value; empty if nothing is."""
-        numbers = (self.quarantined, *self.extra_deliveries.values(), *self.events_by_hour)
+        rows = [count for tables in self.tables.values() for count in tables.values()]
+        numbers = (self.quarantined, *self.extra_deliveries.values(), *self.events_by_hour, *rows)
         if wrong := [one for one in numbers if type(one) is not int]:
             return f"`counts` holds {wrong[0]!r}, which is no number of events"
         if self.hour and not _is_time(self.hour):
             return f"`counts.hour` is {self.hour!r}; it must be a time with its zone in ISO 8601"
+        if any([type(part) for part in one] != _DRIFT_TYPES for one in self.drift):
+            return "`counts.drift` must hold rows of a batch number and four texts"
         return ""
+
+
+_DRIFT_TYPES = [int, str, str, str, str]
 
 
 def commit_of(
@@ -148,8 +167,16 @@ def commit_of(
     )
 
 
-def counted_on(counts: Counts, commit: Commit, extra_deliveries: Mapping[str, int]) -> Counts:
-    """Add a commit to the counts. An hour that is older than the last one counts as that one."""
+def counted_on(
+    counts: Counts,
+    commit: Commit,
+    extra_deliveries: Mapping[str, int],
+    receipt: Receipt | None = None,
+) -> Counts:
+    """Add a commit to the counts. An hour that is older than the last one counts as that one.
+
+    :param receipt: of the batch, for tables and drift.
+    """
     now = _hour(commit.at)
     events = list(counts.events_by_hour)
     if counts.hour:
@@ -164,15 +191,64 @@ def counted_on(counts: Counts, commit: Commit, extra_deliveries: Mapping[str, in
         extra_deliveries=sums(counts.extra_deliveries, extra_deliveries),
         hour=now.isoformat(timespec="minutes"),
         events_by_hour=tuple(events[-HOURS:]),
+        tables=_with_rows(counts.tables, receipt.tables if receipt else {}),
+        drift=_with_drift(counts.drift, commit.batch_number, receipt.drift if receipt else []),
     )
+
+
+def _with_rows(
+    tables: Mapping[str, Mapping[str, int]], landed: Mapping[str, int]
+) -> dict[str, dict[str, int]]:
+    """Add the rows of a batch; the tables that got none for longest go if there is no room."""
+    found = {
+        (parent, name): rows for parent, names in tables.items() for name, rows in names.items()
+    }
+    for table, rows in landed.items():
+        key = _split(table)
+        found[key] = found.pop(key, 0) + rows
+    while True:
+        nested: dict[str, dict[str, int]] = {}
+        for (parent, name), rows in found.items():
+            nested.setdefault(parent, {})[name] = rows
+        if _size(nested) <= TABLES_BYTES or not found:
+            return nested
+        del found[next(iter(found))]
+
+
+def _split(table: str) -> tuple[str, str]:
+    """Split a table's path or name into its folder or schema, with the separator, and the rest."""
+    separator = "/" if "/" in table else "."
+    parent, found, name = table.rpartition(separator)
+    return parent + found, name
+
+
+def _with_drift(
+    drift: Sequence[tuple[int, str, str, str, str]],
+    batch_number: int,
+    landed: Sequence[Mapping[str, Any]],
+) -> tuple[tuple[int, str, str, str, str], ...]:
+    """Add the changes of a batch; the oldest go if there is no room."""
+    found = [*drift]
+    for one in landed:
+        event_type, what, column, kind = (
+            str(one.get(name, "")) for name in ("event_type", "what", "column", "type")
+        )
+        found.append((batch_number, event_type, what, column, kind[:_TYPE_LENGTH]))
+    while found and _size(found) > DRIFT_BYTES:
+        del found[0]
+    return tuple(found)
+
+
+def _size(value: Any) -> int:
+    return len(json.dumps(value, separators=(",", ":")))
 
 
 def kept(recent: Sequence[Commit], counts: Counts) -> tuple[Commit, ...]:
     """Return the last commits that a record keeps beside these counts, oldest first."""
-    size = len(json.dumps(asdict(counts), separators=(",", ":")))
+    size = _size(asdict(counts))
     found: list[Commit] = []
     for commit in reversed(recent[-RECENT:]):
-        size += 1 + len(json.dumps(commit.to_row(), separators=(",", ":")))
+        size += 1 + _size(commit.to_row())
         if size > MOST_BYTES and len(found) >= FEWEST:
             break
         found.append(commit)

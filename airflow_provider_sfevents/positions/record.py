@@ -260,7 +260,7 @@ def advance(
             "position was moved or reset meanwhile, and stays; the next run continues from it."
         )
     commit = commit_of(manifest, receipt, committed_at, committed_by)
-    counts = counted_on(position.counts, commit, extra_deliveries or {})
+    counts = counted_on(position.counts, commit, extra_deliveries or {}, receipt)
     return replace(
         work_in(position, staging_id),
         batch_number=manifest.batch_number,

@@ -67,6 +67,43 @@ def test_long_run_ids_leave_room_for_fewer_batches() -> None:
     assert position.recent[-1].batch_number == position.batch_number
 
 
+def test_many_tables_leave_the_record_small() -> None:
+    """Of a hundred tables and changes those of the last batches stay, also with long run ids.
+
+    A table's rows add up over batches.
+    """
+    position = busy("r" * 246)
+    for number in range(100):
+        tables = {
+            f"s3a://lake/salesforce/Custom_{number}__e": 1_000,
+            "s3a://lake/salesforce/A__e": 2,
+        }
+        drift = [{"event_type": "A__e", "what": "added", "column": f"c{number}", "type": "x" * 500}]
+        landed = receipt(tables=tables, drift=drift)
+        end = (BEGIN + timedelta(days=14, hours=number)).isoformat()
+        by = Run(dag="d" * 100, run="r" * 250, task="land", try_number=1)
+        position = advance(position, batch_after(position, events=9_999_999), end, by, "", landed)
+    assert len(position.to_json().encode()) <= MOST
+    assert len(position.recent) >= FEWEST
+    rows = position.counts.tables["s3a://lake/salesforce/"]
+    assert (rows["A__e"], rows["Custom_99__e"]) == (200, 1_000)
+    assert 10 < len(rows) < 100
+    assert position.counts.drift[-1] == (position.batch_number, "A__e", "added", "c99", "x" * 60)
+    assert len(position.counts.drift) < 100
+    assert Position.from_json(position.to_json(), "here") == position
+
+
+def test_tables_of_a_catalog() -> None:
+    """Names are kept below their schema, and a name without one as it is."""
+    counts = counted_on(
+        Counts(),
+        commit_of(batch_after(begun()), None, BEGIN.isoformat(), Run()),
+        {},
+        receipt(tables={"lake.sales.order__e": 2, "plain": 1}),
+    )
+    assert counts.tables == {"lake.sales.": {"order__e": 2}, "": {"plain": 1}}
+
+
 def test_durations_add_up_to_the_time_of_a_batch() -> None:
     """Fetch, landing and commit add up, also if Spark's clock is ahead of the worker's."""
     times = {
@@ -125,7 +162,13 @@ def test_events_are_counted_by_hour() -> None:
 
 @pytest.mark.parametrize(
     "counts",
-    [Counts(hour="noon"), Counts(events_by_hour=("many",)), Counts(extra_deliveries={"a": 1.5})],  # type: ignore[arg-type,dict-item]
+    [
+        Counts(hour="noon"),
+        Counts(events_by_hour=("many",)),  # type: ignore[arg-type]
+        Counts(extra_deliveries={"a": 1.5}),  # type: ignore[dict-item]
+        Counts(tables={"lake/": {"A__e": "many"}}),  # type: ignore[dict-item]
+        Counts(drift=((1, "A__e"),)),  # type: ignore[arg-type]
+    ],
 )
 def test_counts_of_another_kind_are_refused(counts: Counts) -> None:
     """A record whose counts were edited to something else is refused, like any other one."""
