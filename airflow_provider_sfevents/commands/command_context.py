@@ -110,6 +110,11 @@ def reach(args: Namespace, *, mend: bool = False, may_log_in: bool = False) -> R
     if not org_id and may_log_in:
         session = log_in(SfEventsHook.default_conn_name)
         org_id = session.org_id
+    if not org_id and unreadable:
+        raise ConfigurationError(
+            f"{store.where} holds no position that names its org, and nothing is staged below "
+            f"{root}. Name the org's connection: `--conn-id`."
+        )
     if not org_id:
         raise ConfigurationError(
             f"There is no position of consumer {args.consumer!r} on {topic}: {store.where} does "

@@ -111,6 +111,13 @@ def retention(topic: str) -> timedelta:
     return timedelta(hours=24 if topic.startswith(_LEGACY_ROOTS) else 72)
 
 
+def setup_page(instance_url: str, topic: str) -> str:
+    """Return the URL of the page of the org's Setup on which a topic's events are made."""
+    pages = {"data": "CdcObjectEnablement", "event": "EventObjects"}
+    page = pages.get(topic.strip("/").partition("/")[0], "SetupOneHome")
+    return f"{instance_url.rstrip('/')}/lightning/setup/{page}/home"
+
+
 def topic_of(event: str) -> str:
     """Topic of one event type, by its name."""
     return f"/{'data' if event.endswith('ChangeEvent') else 'event'}/{event}"

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.models.log import Log
 from airflow.utils.session import create_session
+from sqlalchemy import select
 
 from airflow_provider_sfevents.commands import next_run, task_clearing
 from airflow_provider_sfevents.commands.stores import open_row
@@ -29,10 +30,16 @@ from airflow_provider_sfevents.staging.manifest import Run
 if TYPE_CHECKING:
     from airflow_provider_sfevents.positions.activity import Commit
     from airflow_provider_sfevents.positions.record import Position
-    from airflow_provider_sfevents.ui.position_views import Kept, TaskState
+    from airflow_provider_sfevents.ui.position_views import Kept
+    from airflow_provider_sfevents.ui.troubles import TaskState
 
 PLACES = 5
 """Number of batches whose ends a position can go back to on the page."""
+
+MOVE = "sfevents.position.move"
+"""Event of a move in Airflow's audit log."""
+
+_ENTRIES = 50  # of the log that are looked at; those of other topics of the consumer count, too
 
 
 def moves(position: Position) -> list[dict[str, Any]]:
@@ -52,6 +59,24 @@ def moves(position: Position) -> list[dict[str, Any]]:
             "says": [*next_run.meaning(start), *next_run.loss_of_move(position, start)],
         }
         for label, start in places
+    ]
+
+
+def moved(position: Position) -> list[dict[str, Any]]:
+    """List the last moves of a position by the page, newest first, from Airflow's audit log."""
+    statement = (
+        select(Log.dttm, Log.owner, Log.extra)
+        .where(Log.event == MOVE, Log.extra.contains(json.dumps(position.consumer)))
+        .order_by(Log.id.desc())
+        .limit(_ENTRIES)
+    )
+    with told("The audit log", "read"), create_session() as session:
+        rows = [(at, user, json.loads(extra)) for at, user, extra in session.execute(statement)]
+    whose = (position.org_id, position.consumer, position.topic)
+    return [
+        {"at": at.isoformat(), "user": user, "before": of["before"], "after": of["after"]}
+        for at, user, of in rows
+        if (of["org_id"], of["consumer"], of["topic"]) == whose
     ]
 
 
@@ -101,13 +126,13 @@ def move(kept: Kept, position: Position, start: str, user: str) -> str:
         losses=next_run.losses_after(position, start, at),
         transport=position.transport,
     )
-    moved = replace(begun, owner=position.owner)
+    at_start = replace(begun, owner=position.owner)
     store = open_row(
         kept.store, org_id=position.org_id, consumer=position.consumer, topic=position.topic
     )
-    stores.write(store, moved)
-    _log("sfevents.position.move", user, position, after=moved)
-    return f"The position continues at {start!r}, in epoch {moved.epoch}."
+    stores.write(store, at_start)
+    _log(MOVE, user, position, after=at_start)
+    return f"The position continues at {start!r}, in epoch {at_start.epoch}."
 
 
 def land_again(position: Position, commit: Commit, user: str) -> str:

@@ -14,6 +14,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -143,6 +144,7 @@ def show_position(user: GetUserDep, consumer: str, topic: str, org_id: str = "")
                 **details(one, now, state),
                 "moves": actions.moves(position) if _may_move(user, one) else [],
                 "landings": _landings(user, position),
+                "moved": actions.moved(position),
             }
     raise HTTPException(404, _NOT_THERE)
 
@@ -298,7 +300,11 @@ def _visible(user: Any) -> list[Kept]:
     dags = manager.get_authorized_dag_ids(user=user, method="GET")
     variables = manager.is_authorized_variable(method="GET", user=user)
     known = known_dags({one.dag for one in kept})
-    return [one for one in kept if (one.dag in dags if one.dag in known else variables)]
+    return [
+        replace(one, dag_state=known.get(one.dag))
+        for one in kept
+        if (one.dag in dags if one.dag in known else variables)
+    ]
 
 
 def make_app() -> FastAPI:

@@ -11,10 +11,14 @@ from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.positions.activity import events_in
 from airflow_provider_sfevents.positions.record import Position
 from airflow_provider_sfevents.positions.record_text import Whose
-from airflow_provider_sfevents.pubsub.topic_names import retention
+from airflow_provider_sfevents.pubsub.topic_names import retention, setup_page
+from airflow_provider_sfevents.ui.troubles import troubles
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from airflow_provider_sfevents.positions.activity import Commit
+    from airflow_provider_sfevents.ui.troubles import DagState, TaskState
 
 AMBER, RED = 1 / 2, 2 / 3
 """Shares of the retention from which the age of a position has that colour."""
@@ -25,11 +29,13 @@ class Kept:
     """A record in Airflow's database that is named like a position.
 
     :param position: None: the record is no position, and `problem` says why.
+    :param dag_state: of `dag`; None: Airflow does not have it.
     """
 
     where: str
     position: Position | None = None
     problem: str = ""
+    dag_state: DagState | None = None
 
     @property
     def store(self) -> str:
@@ -40,20 +46,6 @@ class Kept:
     def dag(self) -> str:
         """DAG that last wrote the position; empty: a command did, or it is no position."""
         return self.position.committed_by.dag if self.position else ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskState:
-    """State of the tasks of a position since its last commit.
-
-    :param running: run id of a task that runs now; empty: none does.
-    :param failed: number of failed task instances.
-    :param failed_run: run id of the last one of them.
-    """
-
-    running: str = ""
-    failed: int = 0
-    failed_run: str = ""
 
 
 def read(where: str, text: str) -> Kept:
@@ -94,7 +86,14 @@ def overview_row(kept: Kept, now: datetime, tasks: TaskState) -> dict[str, Any]:
         "batch_number": position.batch_number,
         "last_batch": _batch(position.recent[-1]) if position.recent else None,
         "state": "running" if tasks.running else "failed" if tasks.failed else "waiting",
-        "tasks": asdict(tasks),
+        "tasks": {
+            **asdict(tasks),
+            "heartbeat": tasks.heartbeat.isoformat() if tasks.heartbeat else None,
+            "map_index": position.committed_by.map_index,
+        },
+        "troubles": [
+            asdict(one) for one in troubles(position, kept.store, kept.dag_state, tasks, now)
+        ],
         "quarantined": position.counts.quarantined,
         "extra_deliveries": position.counts.extra_deliveries,
         "loss_windows": len(position.losses) + (position.loss is not None),
@@ -110,14 +109,29 @@ def details(kept: Kept, now: datetime, tasks: TaskState) -> dict[str, Any]:
     return {
         **overview_row(kept, now, tasks),
         "kept_in": kept.where,
+        "setup": setup_page(position.instance_url, position.topic),
         "owner": position.owner,
         "epoch": position.epoch,
         "replay_id": position.replay_id,
         "committed_at": position.committed_at,
         "batches": [_batch(one) for one in reversed(position.recent)],
         "losses": [asdict(one) for one in reversed(losses)],
+        "tables": _tables(position.counts.tables),
+        "drift": [dict(zip(_DRIFT, one, strict=True)) for one in reversed(position.counts.drift)],
         "command": whose.command("show").strip("`"),
     }
+
+
+_DRIFT = ("batch_number", "event_type", "what", "column", "type")
+
+
+def _tables(tables: Mapping[str, Mapping[str, int]]) -> list[dict[str, Any]]:
+    """List tables with their rows, by name."""
+    return [
+        {"table": f"{parent}{name}", "rows": rows}
+        for parent, names in sorted(tables.items())
+        for name, rows in sorted(names.items())
+    ]
 
 
 def _batch(commit: Commit) -> dict[str, Any]:

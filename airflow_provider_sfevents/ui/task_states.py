@@ -18,7 +18,7 @@ from airflow.utils.state import TaskInstanceState
 from sqlalchemy import and_, or_, select
 
 from airflow_provider_sfevents.commands.variable_rows import told
-from airflow_provider_sfevents.ui.position_views import TaskState
+from airflow_provider_sfevents.ui.troubles import DagState, TaskState
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -31,15 +31,20 @@ LONGEST = timedelta(days=7)
 SILENT = timedelta(minutes=1)
 """Age of a triggerer's last heartbeat from which it counts as gone; Airflow's page has the same."""
 
-Instance = tuple[str, str, int, str, str, datetime | None]
-"""DAG, task, map index, run, state and end of a task instance."""
+Instance = tuple[str, str, int, str, str, datetime | None, datetime | None]
+"""DAG, task, map index, run, state, end and last heartbeat of a task instance."""
 
 
-def known_dags(dags: Collection[str]) -> set[str]:
-    """Return those of the DAGs that Airflow has."""
-    statement = select(DagModel.dag_id).where(DagModel.dag_id.in_(dags))
+def known_dags(dags: Collection[str]) -> dict[str, DagState]:
+    """Return the states of those of the DAGs that Airflow has."""
+    statement = select(
+        DagModel.dag_id, DagModel.is_paused, DagModel.is_stale, DagModel.has_import_errors
+    ).where(DagModel.dag_id.in_(dags))
     with told("DAGs", "read"), create_session() as session:
-        return set(session.scalars(statement))
+        return {
+            dag: DagState(is_paused=paused, is_stale=stale, has_import_errors=bool(broken))
+            for dag, paused, stale, broken in session.execute(statement)
+        }
 
 
 def known_connections(conn_type: str) -> set[str]:
@@ -64,6 +69,7 @@ def task_states(positions: Sequence[Position], now: datetime) -> list[TaskState]
         TaskInstance.run_id,
         TaskInstance.state,
         TaskInstance.end_date,
+        TaskInstance.last_heartbeat_at,
     ).where(
         TaskInstance.dag_id.in_(dags), or_(TaskInstance.state == TaskInstanceState.RUNNING, ended)
     )
@@ -93,14 +99,20 @@ def _state(position: Position, by_task: dict[tuple[str, str, int], list[Instance
     by, since = position.committed_by, datetime.fromisoformat(position.committed_at)
     tasks = dict.fromkeys((position.owner.removeprefix(f"{by.dag}."), by.task))
     rows = [row for task in tasks for row in by_task.get((by.dag, task, by.map_index), [])]
-    running = [run for *_, run, state, _ in rows if state == TaskInstanceState.RUNNING]
+    running = [
+        (run, beat) for *_, run, state, _, beat in rows if state == TaskInstanceState.RUNNING
+    ]
     failed = sorted(
-        (end, run)
-        for *_, run, state, end in rows
+        (end, run, task)
+        for _, task, _, run, state, end, _ in rows
         if state == TaskInstanceState.FAILED and end is not None and end > since
     )
+    run, heartbeat = running[0] if running else ("", None)
+    _, failed_run, failed_task = failed[-1] if failed else (None, "", "")
     return TaskState(
-        running=running[0] if running else "",
+        running=run,
+        heartbeat=heartbeat,
         failed=len(failed),
-        failed_run=failed[-1][1] if failed else "",
+        failed_run=failed_run,
+        failed_task=failed_task,
     )

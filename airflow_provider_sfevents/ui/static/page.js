@@ -316,8 +316,38 @@ function Notes({ row }) {
   );
 }
 
+/* The first trouble of a position, which is the cause of the others, as a link to what mends it. */
+
+function FirstTrouble({ row }) {
+  const [first, ...others] = row.troubles;
+  if (!first) return null;
+  const more = others.length > 0 ? ` And ${others.length} more.` : "";
+  return h(
+    Box,
+    { color: "red.fg", maxW: "24rem", whiteSpace: "normal" },
+    h(InnerLink, { to: positionPath(row) }, `${first.cause}${more}`),
+  );
+}
+
+function Troubles({ row }) {
+  return row.troubles.map(({ cause, remedy, command }) =>
+    h(
+      Alert.Root,
+      { "data-trouble": true, key: cause, mb: 3, status: "warning" },
+      h(Alert.Indicator),
+      h(
+        Alert.Content,
+        null,
+        h(Alert.Title, null, cause),
+        h(Alert.Description, null, remedy, command && " ", command && h(Code, null, command)),
+      ),
+    ),
+  );
+}
+
 function State({ row }) {
-  const { running, failed, failed_run } = row.tasks;
+  const { running, failed, failed_run, failed_task, map_index } = row.tasks;
+  const log = { dag: row.dag, run: failed_run, task: failed_task, map_index };
   return h(
     Fragment,
     null,
@@ -333,7 +363,7 @@ function State({ row }) {
       h(
         Text,
         { color: "red.fg" },
-        h(InnerLink, { to: runPath(row.dag, failed_run) }, `failed ${failed} times since`),
+        h(InnerLink, { to: taskPath(log) }, `failed ${failed} times since`),
       ),
     running && h(InnerLink, { to: runPath(row.dag, running) }, "running now"),
   );
@@ -353,7 +383,7 @@ function PositionRow({ row }) {
         span(row.lag_seconds),
         h(Sparkline, { events: row.events_by_hour }),
         h(State, { row }),
-        h(Notes, { row }),
+        h(Fragment, null, h(FirstTrouble, { row }), h(Notes, { row })),
       ],
     }),
   );
@@ -507,7 +537,8 @@ function Overview() {
               Alert.Title,
               null,
               `${waits.silent} of ${waits.silent + waits.alive} watchers and deferred sensors are on `,
-              "no living triggerer: they start no runs and do not wake up. Start a triggerer.",
+              "no living triggerer: they start no runs and do not wake up. Start a triggerer: ",
+              h(Code, null, "airflow triggerer"),
             ),
           ),
         positions.length > 0
@@ -529,7 +560,13 @@ function Overview() {
 
 const BATCHES = ["Batch", "Landed", "Events", "Quarantined", "Duplicates", "Durations", "Task", "Action"];
 
-function Batches({ row }) {
+/* Brings what the address names into view, as soon as it is there. */
+
+function show(element) {
+  element?.scrollIntoView({ block: "center" });
+}
+
+function Batches({ row, run }) {
   const { batches, landings } = row;
   const took = (batch) => STAGES.reduce((sofar, [field]) => sofar + batch[field], 0);
   const most = Math.max(1, ...batches.map(took));
@@ -543,7 +580,12 @@ function Batches({ row }) {
       batches.map((batch) =>
         h(
           Table.Row,
-          { key: batch.batch_id },
+          {
+            "aria-current": batch.run === run ? "true" : undefined,
+            bg: batch.run === run ? "bg.emphasized" : undefined,
+            key: batch.batch_id,
+            ref: batch.run === run ? show : null,
+          },
           h(Cells, {
             of: [
               batch.batch_number,
@@ -569,6 +611,75 @@ function Batches({ row }) {
             ],
           }),
         ),
+      ),
+    ),
+  );
+}
+
+const WHAT_CHANGED = {
+  new_table: "new table",
+  added: "new column",
+  changed: "the field changed its kind: one more column",
+  widened: "values go to a wider column",
+  absent: "no field any more",
+  quarantined: "events of a schema are in quarantine",
+};
+
+function Tables({ tables, drift }) {
+  return h(
+    Fragment,
+    null,
+    h(
+      Heading,
+      {
+        as: "h2",
+        id: "tables",
+        mt: 4,
+        ref: globalThis.location.hash === "#tables" ? show : null,
+        size: "md",
+      },
+      "Tables",
+    ),
+    tables.length === 0 && h(Text, { color: "fg.muted" }, "No table has got rows in this epoch."),
+    tables.length > 0 &&
+      h(
+        Table.Root,
+        { "aria-label": "Tables", size: "sm", w: "auto" },
+        h(Columns, { names: ["Table", "Rows landed"] }),
+        h(
+          Table.Body,
+          null,
+          tables.map(({ table, rows }) =>
+            h(Table.Row, { key: table }, h(Cells, { of: [table, count(rows)] })),
+          ),
+        ),
+      ),
+    drift.length > 0 && h(Heading, { as: "h3", mt: 3, size: "sm" }, "Changes of columns"),
+    h(
+      Box,
+      { as: "ul", pl: 5 },
+      drift.map(({ batch_number, event_type, what, column, type }, number) =>
+        h(
+          "li",
+          { key: number },
+          `Batch ${batch_number}, ${event_type}: `,
+          [WHAT_CHANGED[what] || what, column, type].filter(Boolean).join(" "),
+        ),
+      ),
+    ),
+  );
+}
+
+function Moved({ moved }) {
+  return h(
+    Box,
+    { as: "ul", pl: 5 },
+    moved.map(({ at, user, before, after }) =>
+      h(
+        "li",
+        { key: at },
+        `${moment(at)}: ${user} moved it from batch ${before.batch_number} of epoch `,
+        `${before.epoch} (replay id ${before.replay_id}) to ${after.replay_id}, epoch ${after.epoch}.`,
       ),
     ),
   );
@@ -605,7 +716,10 @@ function Moves({ row }) {
 }
 
 function PositionPage({ query }) {
-  const api = useApi(`position?${query}`);
+  const run = query.get("run");
+  const asked = new URLSearchParams(query);
+  asked.delete("run");
+  const api = useApi(`position?${asked}`);
   return h(
     Fragment,
     null,
@@ -629,8 +743,17 @@ function PositionPage({ query }) {
           h(Box, null, h(State, { row })),
           h(Notes, { row }),
         ),
+        h(Troubles, { row }),
         h(Heading, { as: "h2", size: "md" }, "Batches"),
-        h(Batches, { row }),
+        run &&
+          row.batches.every((batch) => batch.run !== run) &&
+          h(
+            Text,
+            { color: "fg.muted" },
+            `Run ${run} is not among them: it is at work, has failed, found no event, or is older.`,
+          ),
+        h(Batches, { row, run }),
+        h(Tables, row),
         row.losses.length > 0 &&
           h(
             Fragment,
@@ -646,6 +769,13 @@ function PositionPage({ query }) {
           `committed ${moment(row.committed_at)}, kept in ${row.kept_in}. What the next run does: `,
           h(Code, null, row.command),
         ),
+        h(Moved, row),
+        row.setup.startsWith("https:") &&
+          h(
+            Link,
+            { color: "fg.info", href: row.setup, rel: "noreferrer", target: "_blank" },
+            "The org's Setup (in a new tab)",
+          ),
         row.moves.length > 0 &&
           h(
             Fragment,
@@ -665,7 +795,7 @@ function SalesforceEvents() {
     Box,
     { as: "main", h: "100%", overflow: "auto", p: 4 },
     query.has("consumer")
-      ? h(PositionPage, { key: search, query: String(query) })
+      ? h(PositionPage, { key: search, query })
       : h(Overview),
   );
 }

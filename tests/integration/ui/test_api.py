@@ -2,180 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import secrets
 import subprocess
 import sys
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import httpx
 import pytest
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG
 from prometheus_client.parser import text_string_to_metric_families
 
 from airflow_provider_sfevents.emulator import Emulator
-from airflow_provider_sfevents.positions.record import Position, advance
 from airflow_provider_sfevents.positions.record_text import variable_key
-from airflow_provider_sfevents.staging.manifest import Run
 from tests.integration.commands.registered import register, run_once, states
-from tests.unit.positions.building import ORG, TOPIC, batch_after, begun
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from fastapi import FastAPI
+from tests.integration.ui.conftest import Page, write_task
+from tests.unit.positions.building import ORG, TOPIC
 
 pytestmark = [
     pytest.mark.airflow,
     # Airflow's API imports a module of Starlette that warns of httpx.
     pytest.mark.filterwarnings("ignore:Using `httpx` with:UserWarning"),
 ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """The API, and a consumer whose position only this test has."""
-
-    app: FastAPI
-    consumer: str
-    dag: str
-
-    def get(self, path: str, role: str | None, **query: str) -> httpx.Response:
-        """Answer to a user of this role.
-
-        :param role: of Airflow's simple auth manager; None: without a token.
-        """
-        headers = {} if role is None else {"Authorization": f"Bearer {_token(role)}"}
-
-        async def ask() -> httpx.Response:
-            transport = httpx.ASGITransport(self.app)
-            async with httpx.AsyncClient(transport=transport, base_url="http://airflow") as client:
-                return await client.get(f"/sfevents{path}", params=query, headers=headers)
-
-        return asyncio.run(ask())
-
-    def post(
-        self, path: str, role: str | None, body: dict[str, Any], origin: str = "http://airflow"
-    ) -> httpx.Response:
-        """Answer to a write by a user of this role, from a page of this origin."""
-        headers = {} if role is None else {"Authorization": f"Bearer {_token(role)}"}
-        if origin:
-            headers["Origin"] = origin
-
-        async def ask() -> httpx.Response:
-            transport = httpx.ASGITransport(self.app)
-            async with httpx.AsyncClient(transport=transport, base_url="http://airflow") as client:
-                return await client.post(f"/sfevents{path}", json=body, headers=headers)
-
-        return asyncio.run(ask())
-
-    def seen(self, **more: Any) -> dict[str, Any]:
-        """Body of an action on the position as it is now."""
-        position = self.position()
-        return {
-            "org_id": ORG,
-            "consumer": self.consumer,
-            "topic": TOPIC,
-            "expected_epoch": position.epoch,
-            "expected_batch_number": position.batch_number,
-            **more,
-        }
-
-    def position(self) -> Position:
-        from airflow.models.variable import Variable
-
-        return Position.from_json(Variable.get(variable_key(self.consumer, TOPIC)), "here")
-
-    def rows(self, role: str) -> list[dict[str, Any]]:
-        """Rows of this test in the overview of such a user."""
-        shown = self.get("/api/positions", role)
-        assert shown.status_code == 200
-        return [row for row in shown.json()["positions"] if row["consumer"] == self.consumer]
-
-    def keep(self, *, dag: str, committed: datetime, org: str = ORG) -> None:
-        """Write a position that a task of the DAG has committed."""
-        from airflow.models.variable import Variable
-
-        by = Run(dag=dag, run="run-1", task="load", try_number=1) if dag else Run()
-        first = begun(consumer=self.consumer, owner=f"{dag}.load", org_id=org)
-        manifest = batch_after(first, last_event_at=committed.isoformat())
-        position = advance(first, manifest, committed.isoformat(), by)
-        Variable.set(variable_key(self.consumer, TOPIC), position.to_json())
-
-
-def _token(role: str) -> str:
-    from airflow.api_fastapi.app import get_auth_manager
-    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
-
-    user = SimpleAuthManagerUser(username="someone", role=role or None)
-    return str(get_auth_manager().generate_jwt(user))
-
-
-def _write_task(dag: str, run: str, state: str, end: datetime | None) -> None:
-    """Write an instance of the task `load` to the database, with its run."""
-    from airflow.models.dagrun import DagRun
-    from airflow.models.taskinstance import TaskInstance
-    from airflow.utils.session import create_session
-    from sqlalchemy import insert
-
-    now = datetime.now(UTC)
-    of_run = {"dag_id": dag, "run_id": run}
-    with create_session() as session:
-        session.execute(
-            insert(DagRun).values(
-                **of_run,
-                run_type="manual",
-                state="running",
-                run_after=now,
-                log_template_id=1,
-                clear_number=0,
-                span_status="not_started",
-                updated_at=now,
-            )
-        )
-        session.execute(
-            insert(TaskInstance).values(
-                **of_run, task_id="load", map_index=-1, state=state, end_date=end, **_FILLED
-            )
-        )
-
-
-_FILLED = {
-    "try_number": 1,
-    "max_tries": 0,
-    "pool": "default_pool",
-    "pool_slots": 1,
-    "executor_config": {},
-    "span_status": "not_started",
-}
-
-
-@pytest.fixture
-def page(airflow_db: None) -> Iterator[Page]:
-    from airflow.api_fastapi.app import init_auth_manager
-    from airflow.models.dag import DagModel
-    from airflow.models.dagbundle import DagBundleModel
-    from airflow.models.variable import Variable
-    from airflow.utils.session import create_session
-    from fastapi import FastAPI
-
-    from airflow_provider_sfevents.ui.plugin import SfEventsPlugin
-
-    app = FastAPI()
-    init_auth_manager(app)
-    [api] = SfEventsPlugin.fastapi_apps
-    app.mount(api["url_prefix"], api["app"])
-    name = f"page_{secrets.token_hex(4)}"
-    with create_session() as session:
-        session.merge(DagBundleModel(name="page"))
-        session.flush()
-        session.add(DagModel(dag_id=name, bundle_name="page", fileloc="page.py"))
-    yield Page(app=app, consumer=name, dag=name)
-    Variable.delete(variable_key(name, TOPIC))
 
 
 def test_every_route_of_the_api_needs_a_login(page: Page) -> None:
@@ -216,29 +64,12 @@ def test_a_position_is_shown_to_users_who_may_read_its_dag(page: Page) -> None:
     shown = page.get("/api/position", "viewer", **wanted).json()
     assert [batch["run"] for batch in shown["batches"]] == ["run-1"]
     assert shown["command"] == f"airflow sfevents position show {page.consumer} {TOPIC}"
+    assert shown["tables"] == [{"table": "/lake/Order__e", "rows": 3}]
+    [drift] = shown["drift"]
+    assert (drift["batch_number"], drift["what"], drift["column"]) == (1, "added", "New__c")
+    assert shown["setup"] == "https://acme.my.salesforce.com/lightning/setup/EventObjects/home"
     assert page.rows("") == []
     assert page.get("/api/position", "", **wanted).status_code == 404
-
-
-def test_waits_without_a_triggerer_are_told(page: Page) -> None:
-    """A trigger of this package that no living triggerer runs is silent; others do not count."""
-    from airflow.models.trigger import Trigger
-    from airflow.utils.session import create_session
-
-    def silent() -> int:
-        return int(page.get("/api/positions", "viewer").json()["waits"]["silent"])
-
-    before = silent()
-    ours = "airflow_provider_sfevents.triggers.sfevents.SfEventsTrigger"
-    with create_session() as session:
-        triggers = [Trigger(classpath=one, kwargs={}) for one in (ours, "other.Trigger")]
-        session.add_all(triggers)
-        session.flush()
-        ids = [one.id for one in triggers]
-    assert silent() == before + 1
-    with create_session() as session:
-        for one in ids:
-            session.delete(session.get(Trigger, one))
 
 
 def test_metrics_for_prometheus(page: Page) -> None:
@@ -283,14 +114,14 @@ def test_failures_since_the_last_commit_are_counted(page: Page) -> None:
     page.keep(dag=page.dag, committed=now - timedelta(hours=2))
     states = {"before": ("failed", -3), "after": ("failed", -1), "other": ("success", -1)}
     for run, (state, hours) in states.items():
-        _write_task(page.dag, run, state, now + timedelta(hours=hours))
+        write_task(page.dag, run, state, now + timedelta(hours=hours))
     [row] = page.rows("viewer")
     assert (row["state"], row["tasks"]["failed"], row["tasks"]["failed_run"]) == (
         "failed",
         1,
         "after",
     )
-    _write_task(page.dag, "now", "running", None)
+    write_task(page.dag, "now", "running", None)
     [row] = page.rows("viewer")
     assert (row["state"], row["tasks"]["running"]) == ("running", "now")
 
@@ -324,6 +155,9 @@ def test_a_position_is_moved_by_an_operator(page: Page) -> None:
     [(event, user, extra)] = audited(page.dag)
     assert (event, user) == ("sfevents.position.move", "someone")
     assert (extra["before"]["epoch"], extra["after"]["epoch"]) == (before.epoch, moved.epoch)
+    shown = page.get("/api/position", "op", org_id=ORG, consumer=page.consumer, topic=TOPIC).json()
+    [told] = shown["moved"]
+    assert (told["user"], told["after"]["epoch"]) == ("someone", moved.epoch)
 
 
 @pytest.mark.parametrize("origin", ["", "https://evil.example", "null"])
@@ -378,7 +212,7 @@ def test_a_move_needs_the_right_and_the_position_as_it_was_seen(page: Page) -> N
     assert (older.status_code, "has moved meanwhile" in older.json()["detail"]) == (409, True)
     wrong = page.post(path, "op", {**asked, "start": "yesterday"})
     assert (wrong.status_code, "no replay id" in wrong.json()["detail"]) == (400, True)
-    _write_task(page.dag, "now", "running", None)
+    write_task(page.dag, "now", "running", None)
     busy = page.post(path, "op", asked)
     assert (busy.status_code, "is at work on this position" in busy.json()["detail"]) == (409, True)
     assert page.position() == before
