@@ -44,7 +44,11 @@ def get_provider_info() -> dict[str, Any]:
                 "airflow_provider_sfevents.operators.publish",
             )
         ],
-        "extra-links": ["airflow_provider_sfevents.operators.fetching.SfEventsPositionLink"],
+        "extra-links": [
+            "airflow_provider_sfevents.operators.fetching.SfEventsPositionLink",
+            "airflow_provider_sfevents.operators.fetching.SfEventsTablesLink",
+            "airflow_provider_sfevents.operators.fetching.SfEventsSetupLink",
+        ],
         "sensors": [_modules("airflow_provider_sfevents.sensors.sfevents")],
         "triggers": [_modules("airflow_provider_sfevents.triggers.sfevents")],
         "queues": ["airflow_provider_sfevents.queues.sfevents.SfEventsMessageQueueProvider"],

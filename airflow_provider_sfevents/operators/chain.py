@@ -31,7 +31,11 @@ from airflow_provider_sfevents.operators.batch_commit import (
     require_result,
     tell_error,
 )
-from airflow_provider_sfevents.operators.fetching import FetchesBatch, SfEventsPositionLink
+from airflow_provider_sfevents.operators.fetching import (
+    FetchesBatch,
+    SfEventsPositionLink,
+    SfEventsTablesLink,
+)
 from airflow_provider_sfevents.operators.lineage import TellsLineage, with_tables
 from airflow_provider_sfevents.positions.store_choice import open_store
 from airflow_provider_sfevents.staging.storage.staging_location import spark_url
@@ -114,7 +118,7 @@ class SfEventsCommitOperator(TellsLineage, StoppableTask, BaseOperator):
     :param keep_batches: as for the fetch, as is `keep_for`.
     """
 
-    operator_extra_links = (SfEventsPositionLink(),)
+    operator_extra_links = (SfEventsPositionLink(), SfEventsTablesLink())
 
     template_fields: Sequence[str] = ("batch", "staging")
 

@@ -17,6 +17,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from typing_extensions import override
 
 from airflow_provider_sfevents.batches.commit import COMMIT_SECONDS
+from airflow_provider_sfevents.batches.outcome import Empty
 from airflow_provider_sfevents.batches.position.replay_fallback import check_choice
 from airflow_provider_sfevents.batches.stage import stage_batch
 from airflow_provider_sfevents.exceptions import ConfigurationError
@@ -31,6 +32,7 @@ from airflow_provider_sfevents.hooks.task_thread import run_async
 from airflow_provider_sfevents.hooks.topic_arguments import ReadsTopic
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.rest.org_limits import check_least
+from airflow_provider_sfevents.pubsub.topic_names import setup_page
 from airflow_provider_sfevents.staging.sweeping import NO_TIME, check_keep_for
 
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
 
     from airflow.sdk import Context
 
-    from airflow_provider_sfevents.batches.outcome import BatchRequest, Empty, Staged
+    from airflow_provider_sfevents.batches.outcome import BatchRequest, Staged
     from airflow_provider_sfevents.hooks.task_thread import Stopping
     from airflow_provider_sfevents.positions.stores import PositionStore
     from airflow_provider_sfevents.staging.area import StagingArea
@@ -83,13 +85,14 @@ class StageTimes:
 
 
 class SfEventsPositionLink(BaseOperatorLink):
-    """Link from a task to its position on the page *Salesforce events*.
+    """Link from a task to its batch on the page *Salesforce events*.
 
-    Airflow stores it when the task has ended; a fetching task stores it at its beginning, too, so
-    that it is there while the task runs.
+    Airflow stores links when the task has ended; a fetching task stores them at its beginning, too,
+    so that they are there while the task runs.
     """
 
     name = "Salesforce events"
+    section = ""
 
     @override
     def get_link(self, operator: Any, *, ti_key: Any) -> str:
@@ -100,9 +103,29 @@ class SfEventsPositionLink(BaseOperatorLink):
         batch = getattr(operator, "batch", None)
         of = batch if isinstance(batch, dict) else {}
         consumer = of.get("consumer") or getattr(operator, "consumer", None) or ti_key.dag_id
-        query = {"consumer": consumer, "topic": of.get("topic") or getattr(operator, "topic", "")}
+        topic = of.get("topic") or getattr(operator, "topic", "")
+        query = {"consumer": consumer, "topic": topic, "run": ti_key.run_id}
         base = conf.get("api", "base_url", fallback="").rstrip("/")
-        return f"{base}/plugin/salesforce_events?{urlencode(query)}"
+        return f"{base}/plugin/salesforce_events?{urlencode(query)}{self.section}"
+
+
+class SfEventsTablesLink(SfEventsPositionLink):
+    """Link from a task to the tables of its position; Airflow shows no links with `s3a://`."""
+
+    name = "Salesforce tables"
+    section = "#tables"
+
+
+class SfEventsSetupLink(BaseOperatorLink):
+    """Link from a task that has staged a batch to the org's Setup."""
+
+    name = "Salesforce Setup"
+
+    @override
+    def get_link(self, operator: Any, *, ti_key: Any) -> str:
+        """Return the URL of the page that has the topic; empty before the task knows its org."""
+        instance_url = getattr(operator, "instance_url", "")
+        return setup_page(instance_url, operator.topic) if instance_url else ""
 
 
 class FetchesBatch(ReadsTopic, BaseOperator):
@@ -164,7 +187,9 @@ class FetchesBatch(ReadsTopic, BaseOperator):
         "until",
     )
 
-    operator_extra_links = (SfEventsPositionLink(),)
+    operator_extra_links = (SfEventsPositionLink(), SfEventsTablesLink(), SfEventsSetupLink())
+
+    instance_url = ""
 
     keeps_position = True
 
@@ -232,11 +257,15 @@ class FetchesBatch(ReadsTopic, BaseOperator):
     def run_stoppable(self, context: Context, work: Callable[[Stopping], T]) -> T:
         self._begun_at = monotonic()
         self.stages = StageTimes(begun_at=datetime.now(UTC), reached_at=self._begun_at)
+        self._store_links(context)
+        return super().run_stoppable(context, work)
+
+    def _store_links(self, context: Context) -> None:
+        """Store the links that are known by now."""
         instance = context.get("ti")
         for link in self.operator_extra_links if instance is not None else ():
-            url = link.get_link(self, ti_key=instance)
-            instance.xcom_push(key=link.xcom_key, value=url)
-        return super().run_stoppable(context, work)
+            if url := link.get_link(self, ti_key=instance):
+                instance.xcom_push(key=link.xcom_key, value=url)
 
     @contextmanager
     def staged_batch(self, context: Context, stopping: Stopping) -> Iterator[Staged | Empty]:
@@ -249,6 +278,9 @@ class FetchesBatch(ReadsTopic, BaseOperator):
         store = self._store_opener(context, request.consumer)
         staged = run_async(lambda requested: self._stage(request, area, store, requested), stopping)
         self.stages.reached("staged")
+        of = staged.position if isinstance(staged, Empty) else staged.manifest
+        self.instance_url = of.instance_url
+        self._store_links(context)
         try:
             yield staged
         finally:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -137,14 +138,16 @@ def test_tables_with_new_rows_are_assets(story: Story) -> None:
 
 
 def test_a_task_links_to_its_position(story: Story) -> None:
-    """The link leads to the position's page, also from a run that was skipped."""
+    """The links lead to the batch, its tables and the org, also from a run that was skipped."""
     for run in story.runs:
-        link = story.here.airflow.xcom(
-            DAG, run.run_id, "land_orders", key="_link_SfEventsPositionLink"
+        batch, tables, org = (
+            story.here.airflow.xcom(DAG, run.run_id, "land_orders", key=f"_link_SfEvents{name}Link")
+            for name in ("Position", "Tables", "Setup")
         )
-        assert link.endswith(
-            "/plugin/salesforce_events?consumer=salesforce_orders&topic=%2Fevent%2FOrder__e"
-        )
+        path = "/plugin/salesforce_events?consumer=salesforce_orders&topic=%2Fevent%2FOrder__e"
+        assert batch.endswith(f"{path}&{urlencode({'run': run.run_id})}")
+        assert tables == f"{batch}#tables"
+        assert org == f"{story.here.bus.org.instance_url}/lightning/setup/EventObjects/home"
 
 
 def test_openlineage_knows_topic_and_table(story: Story) -> None:
