@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.proof.points import crash_points
+from tests.proof.world import PUBSUB
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -81,13 +82,14 @@ def _covered(trials: Iterable[Line], missing: int) -> list[str]:
     victims = Counter(line["point"]["victim"] for line in trials)
     return [
         f"crash points covered   {len(trials)} of {len(trials) + missing}",
-        *(f"  {place:<20} {len(steps)} steps" for place, steps in sorted(by_place.items())),
+        *(f"  {place:<31} {len(steps)} steps" for place, steps in sorted(by_place.items())),
         f"  killed               {', '.join(f'{who} {n}' for who, n in victims.most_common())}",
     ]
 
 
 def _place(point: Line) -> str:
-    return f"{point['store']}, {point['front'] or point['job']}"
+    place = f"{point['store']}, {point['front'] or point['job']}"
+    return place if point["transport"] == PUBSUB else f"{place}, {point['transport']}"
 
 
 def _survived(trials: dict[str, Line], broken: list[str], soaks: list[Line]) -> list[str]:

@@ -43,7 +43,8 @@ class Wait:
 
     def __post_init__(self) -> None:
         if self.point.step_name in FALLBACKS:
-            self.options |= {"PROOF_INITIAL": "ff" * 10, "PROOF_FALLBACK": "earliest"}
+            initial = self.world.unknown_replay_id
+            self.options |= {"PROOF_INITIAL": initial, "PROOF_FALLBACK": "earliest"}
         if self.point.latest:
             self.options |= {"PROOF_INITIAL": "latest"}
         self.options |= MODES.get(self.point.front, {})

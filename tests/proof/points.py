@@ -6,11 +6,11 @@ A step that is added without a crash point fails a test.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents import steps
-from tests.proof.world import MANAGED, OWN, SPARK, STAND_IN, STORES
+from tests.proof.world import MANAGED, OWN, PUBSUB, SPARK, STAND_IN, STORES, STREAMING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,6 +51,7 @@ class CrashPoint:
     :param front: kind of wait that is killed, before the task that fetches.
     :param latest: the first run starts at `latest`.
     :param beyond: events are delivered beyond the batch's bounds and begin the next batch.
+    :param transport: API of Salesforce by which the events come.
     """
 
     step: str
@@ -61,12 +62,14 @@ class CrashPoint:
     front: Front = Front.NONE
     latest: bool = False
     beyond: bool = False
+    transport: str = PUBSUB
 
     @property
     def id(self) -> str:
         job = "" if self.job == STAND_IN else self.job
         how = "latest" * self.latest + "beyond" * self.beyond
-        said = (self.store, job, self.front.value, how, self.step, self.victim.value)
+        transport = self.transport * (self.transport != PUBSUB)
+        said = (self.store, transport, job, self.front.value, how, self.step, self.victim.value)
         return "-".join(filter(None, said))
 
     @property
@@ -93,7 +96,7 @@ MANAGED_WORKER_STEPS = (
 )
 """Steps of the worker with a managed subscription: no replay id is requested or refused."""
 
-_STREAMING = (
+_IN_MID_STREAM = (
     steps.AUTHENTICATED,
     steps.LEASED,
     steps.DELIVERED,
@@ -136,20 +139,31 @@ _DAILY = {
 """Steps of a task at which `make test-full` has these victims; others die at each step."""
 
 _SUBMITTED_DAILY = {Victim.JOB, Victim.JVM, Victim.TWIN_BESIDE}
+_OVER_STREAMING_DAILY = frozenset(
+    {
+        "variable-streaming-delivered:2-task",
+        "variable-streaming-manifest-next-emulator",
+        "variable-streaming-trigger-part-closed-triggerer",
+    }
+)
 _JOB_STEPS = tuple(step for step in steps.LANDING_STEPS if step not in REWRITES)
 
 
 def crash_points() -> list[CrashPoint]:
-    """Return all crash points."""
-    return [
+    """Return all crash points: over the Pub/Sub API, then over the Streaming API.
+
+    Only the Pub/Sub API has managed subscriptions.
+    """
+    of_both = [
         *_worker_points(),
         *_beyond_points(),
         *_latest_points(),
         *_wait_points(),
-        *_managed_points(),
         *_stand_in_points(),
         *_spark_points(),
     ]
+    over_streaming = [replace(point, transport=STREAMING) for point in of_both]
+    return [*of_both, *_managed_points(), *over_streaming]
 
 
 def quick_points() -> list[CrashPoint]:
@@ -175,7 +189,11 @@ def is_repeated(point: CrashPoint) -> bool:
     3. The kinds of wait share the code that listens. Each step is met, and each kind of wait.
     4. `test_signals` sends SIGTERM at random moments, beside the few named steps.
     5. `tests/spark/test_landing_killed.py` kills the real job at each step without spark-submit.
+    6. Over the Streaming API, `tests/integration/batches/test_streaming_waits.py` kills a fetch at
+       each of its steps without Airflow, and from the manifest on both APIs have the same code.
     """
+    if point.transport == STREAMING:
+        return point.id not in _OVER_STREAMING_DAILY
     if point.job == SPARK:
         return point.victim not in _SUBMITTED_DAILY or point.step != steps.LANDING_MOVE
     if point.store == MANAGED:
@@ -220,7 +238,7 @@ def _worker_points() -> Iterator[CrashPoint]:
     for step in (steps.LEASED, steps.DELIVERED, steps.MANIFEST_WRITTEN, steps.COMMIT_NEXT):
         yield CrashPoint(step=step, victim=Victim.SUPERVISOR)
         yield CrashPoint(step=step, victim=Victim.WORKER, again=True)
-    for step in (*_STREAMING, steps.MANIFEST_WRITTEN):
+    for step in (*_IN_MID_STREAM, steps.MANIFEST_WRITTEN):
         yield CrashPoint(step=step, victim=Victim.EMULATOR)
 
 

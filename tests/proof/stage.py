@@ -21,6 +21,8 @@ KNOBS = {
     "slot_hold_seconds": "0",  # a managed subscription is free at once
     "commit_response_seconds": "0.05",
     "keepalive_seconds": "1.0",  # for waits on a quiet topic; a fetch is shorter
+    "cometd_batch_events": "4",
+    "cometd_time_scale": "0.03",  # a poll is held for 3.3 s, a killed client is lost after 1.2 s
 }
 AIRFLOW = {
     "AIRFLOW__CORE__DAGS_FOLDER": str(HERE / "definitions"),

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from airflow_provider_sfevents import steps
@@ -15,7 +17,7 @@ from tests.proof.points import (
     is_repeated,
     quick_points,
 )
-from tests.proof.world import MANAGED, SPARK, STAND_IN, STORES
+from tests.proof.world import MANAGED, PUBSUB, SPARK, STAND_IN, STORES, STREAMING
 
 
 @pytest.mark.parametrize("store", STORES)
@@ -106,6 +108,19 @@ def test_every_step_of_the_job_is_killed_in_every_store(store: str) -> None:
     assert killed == set(steps.LANDING_STEPS) - REWRITES
 
 
+def test_every_crash_point_is_gone_through_over_both_apis() -> None:
+    """Each crash point but those of managed subscriptions is one over the Streaming API, too."""
+    points = {
+        transport: {
+            replace(point, transport=PUBSUB)
+            for point in crash_points()
+            if point.transport == transport and point.store != MANAGED
+        }
+        for transport in (PUBSUB, STREAMING)
+    }
+    assert points[PUBSUB] == points[STREAMING]
+
+
 def test_every_step_and_victim_dies_without_the_repeated_points() -> None:
     """Without the repeated points every step, store, and victim in each kind of wait has one.
 
@@ -119,6 +134,7 @@ def test_every_step_and_victim_dies_without_the_repeated_points() -> None:
     assert {point.front for point in points} == set(Front)
     assert {point.store for point in points} == {*STORES, MANAGED}
     assert {point.job for point in points} == {STAND_IN, SPARK}
+    assert {point.transport for point in points} == {PUBSUB, STREAMING}
     ends = {point.step_name for point in points}
     assert ends == {point.step_name for point in crash_points()} - REWRITES
 

@@ -75,7 +75,8 @@ class Trials:
     def _go_through(self, stage: Stage, point: CrashPoint) -> None:
         name = point.id.replace(":", "-")
         try:
-            trial = go_through(point, stage.world(name, store=point.store, job=point.job))
+            world = stage.world(name, point.store, point.job, point.transport)
+            trial = go_through(point, world)
         except BaseException as error:  # noqa: BLE001 - raised by `of`
             self._outcomes[point].set_exception(error)
         else:

@@ -57,6 +57,7 @@ async def _watch(report: str) -> None:
         initial_replay=os.environ.get("PROOF_INITIAL", "earliest"),
         max_events=int(os.environ.get("PROOF_MIN_EVENTS", "6")),
         max_wait=0.5,
+        transport=os.environ["PROOF_TRANSPORT"],
     )
     async for event in watcher.run():
         stops.say(report, announced=event.payload)

@@ -40,6 +40,7 @@ STORES = {
 }
 MANAGED = "managed"
 """A managed subscription: Salesforce stores the position, and the Variable the rest of it."""
+PUBSUB, STREAMING = "pubsub", "streaming"
 TWO_DAYS = 2 * 24 * 3600.0
 STAND_IN, SPARK = "stand-in", "spark"
 
@@ -58,10 +59,16 @@ class Stage:
     folder: Path
 
     def world(
-        self, name: str, store: str = "variable", job: str = STAND_IN, **options: str
+        self,
+        name: str,
+        store: str = "variable",
+        job: str = STAND_IN,
+        transport: str = PUBSUB,
+        **options: str,
     ) -> World:
         """Create a world in which nothing has happened.
 
+        :param transport: API of Salesforce by which the events come.
         :param options: options of the task; see `definitions/proof.py`.
         """
         folder = self.folder / name
@@ -72,7 +79,14 @@ class Stage:
         if store == MANAGED:
             self.bus.define_managed(unique.removesuffix("__e"), topic)
         return World(
-            name=name, folder=folder, store=store, job=job, stage=self, topic=topic, options=options
+            name=name,
+            folder=folder,
+            store=store,
+            job=job,
+            transport=transport,
+            stage=self,
+            topic=topic,
+            options=options,
         )
 
 
@@ -81,7 +95,7 @@ class World:
     """A world, made by `Stage.world`.
 
     :ivar published: event ids, oldest first; an id that was published twice is there once.
-    :ivar replay_ids: replay ids of all published events, in hex.
+    :ivar replay_ids: replay ids of all published events, in hex as the position has them.
     :ivar runs: number of runs so far.
     :ivar extra_deliveries: extra deliveries that the soak has counted so far.
     :ivar attempts_per_area: 0: all attempts share one staging area; 1: each has its own; 2: every
@@ -96,6 +110,7 @@ class World:
     job: str
     stage: Stage
     topic: str
+    transport: str = PUBSUB
     options: dict[str, str] = field(default_factory=dict)
     published: list[str] = field(default_factory=list)
     undecodable: set[str] = field(default_factory=set)
@@ -159,11 +174,21 @@ class World:
         """Publish events under given ids, as a publisher does after a lost answer."""
         for one in ids:
             if one in self.undecodable:
-                self.replay_ids += self.bus.publish_raw(self.topic, b"\x02", one)
+                self._note_published(self.bus.publish_raw(self.topic, b"\x02", one))
         readable = [one for one in ids if one not in self.undecodable]
         if readable:
             events = [{"Number__c": one[:8].ljust(size, ".")} for one in readable]
-            self.replay_ids += self.bus.publish(self.topic, events, readable)
+            self._note_published(self.bus.publish(self.topic, events, readable))
+
+    def _note_published(self, replay_ids: list[str]) -> None:
+        """Note replay ids; the Streaming API has the first 8 bytes of them as a number."""
+        length = 16 if self.transport == STREAMING else None
+        self.replay_ids += [one[:length] for one in replay_ids]
+
+    @property
+    def unknown_replay_id(self) -> str:
+        """Replay id that the bus refuses."""
+        return "7f" + "ff" * (7 if self.transport == STREAMING else 9)
 
     def publish_undecodable(self) -> None:
         """Publish an event whose payload does not match its schema."""
@@ -235,6 +260,7 @@ class World:
             "PROOF_STORE": STORES.get(self.store, self.store),
             "PROOF_MANAGED": self._managed,
             "PROOF_TOPIC": self.topic,
+            "PROOF_TRANSPORT": self.transport,
             "PROOF_ORG": self.bus.org_id,
             "PROOF_STAGING": self.staging.as_uri(),
             "PROOF_LAKE": str(self.lake),

@@ -17,7 +17,7 @@ from airflow_provider_sfevents.sensors.sfevents import SfEventsSensor
 
 STORE = os.environ["PROOF_STORE"]
 TOPIC = os.environ["PROOF_TOPIC"]
-OPTIONS: dict[str, Any] = {}
+OPTIONS: dict[str, Any] = {"transport": os.environ["PROOF_TRANSPORT"]}
 if STORE == "asset":
     OPTIONS["inlets"] = [topic_asset(os.environ["PROOF_ORG"], TOPIC)]
 if STORE == "managed":
