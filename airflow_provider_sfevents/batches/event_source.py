@@ -15,11 +15,8 @@ from airflow_provider_sfevents.batches.position.replay_id_age import keepalive_p
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import ConfigurationError, StagingError
 from airflow_provider_sfevents.pubsub.client import PubSubClient
-from airflow_provider_sfevents.pubsub.streaming.event_time import event_time_reader
 from airflow_provider_sfevents.replay_point import LATEST, ReplayPoint
 from airflow_provider_sfevents.staging import extra_deliveries
-from airflow_provider_sfevents.staging.manifest import AVRO, JSON
-from airflow_provider_sfevents.streaming import message_columns
 from airflow_provider_sfevents.streaming.topic_client import StreamingTopicClient
 
 if TYPE_CHECKING:
@@ -35,29 +32,12 @@ if TYPE_CHECKING:
         OnKeepalive,
         Receive,
     )
-    from airflow_provider_sfevents.pubsub.streaming.event_time import EventTime
     from airflow_provider_sfevents.staging.area import StagingArea, TopicFolder
-    from airflow_provider_sfevents.staging.manifest import PayloadFormat
 
 log = logging.getLogger(__name__)
 
 TopicClient = PubSubClient | StreamingTopicClient
 """Client of the API that a topic is read by."""
-
-
-def payload_format_of(client: TopicClient) -> PayloadFormat:
-    """Return the form of the payloads that a client stages."""
-    return JSON if isinstance(client, StreamingTopicClient) else AVRO
-
-
-def staged_times(client: TopicClient, schema: str) -> EventTime:
-    """Return the reader of the creation time of staged events of a schema.
-
-    :param schema: Avro as JSON.
-    """
-    if isinstance(client, StreamingTopicClient):
-        return message_columns.event_time
-    return event_time_reader(schema)
 
 
 class FetchCall(Protocol):
@@ -133,8 +113,7 @@ def _streamed(
     passed_over: dict[str, int] = {}
 
     def count(events: int) -> None:
-        if events:
-            passed_over[extra_deliveries.BEFORE_START] = events
+        passed_over[extra_deliveries.BEFORE_START] = events
 
     async def fetch(
         start: ReplayPoint,
@@ -241,9 +220,7 @@ async def commit_staged(
 
     :param stop: when set, ends the wait for another client of the subscription to leave.
     """
-    if not next_batch.managed:
-        return
-    if isinstance(client, StreamingTopicClient):
+    if not next_batch.managed or isinstance(client, StreamingTopicClient):
         return
     batch = folder.batch(next_batch.epoch, next_batch.batch_number)
     manifest = await asyncio.to_thread(batch.read_manifest)

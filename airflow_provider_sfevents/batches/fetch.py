@@ -13,12 +13,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.batches.carry_over import carry_over, staged_deliveries
 from airflow_provider_sfevents.batches.event_schemas import EventSchemas
-from airflow_provider_sfevents.batches.event_source import (
-    EventSource,
-    open_source,
-    payload_format_of,
-    staged_times,
-)
+from airflow_provider_sfevents.batches.event_source import EventSource, open_source
 from airflow_provider_sfevents.batches.next_batch import NextBatch
 from airflow_provider_sfevents.batches.outage_retry import outlast
 from airflow_provider_sfevents.batches.outcome import Ended
@@ -296,7 +291,7 @@ class BatchFetch:
         """Return the creation time of a kept file's last event, ISO-8601; empty if unknown."""
         try:
             schema_id, payload = self._folder.last_event(last)
-            created = staged_times(client, self._folder.read_schema(schema_id))(payload)
+            created = client.event_time_reader(self._folder.read_schema(schema_id))(payload)
         except StagingError as error:
             log.warning("Could not read the time of the batch's last event: %s", error)
             return ""
@@ -360,7 +355,7 @@ class BatchFetch:
             last_event_at=ended.last_event_at,
             overlaps=bool(losses) or record.overlaps(position),
             losses=losses,
-            payload_format=payload_format_of(client),
+            payload_format=client.payload_format,
             extra_deliveries=extra_deliveries.sums(
                 folder.read_extra_deliveries(),
                 extra_deliveries.of_attempts(

@@ -20,7 +20,7 @@ from airflow_provider_sfevents.exceptions import (
     SfEventsError,
 )
 from airflow_provider_sfevents.pubsub.auth.settings import check_connection_timeout
-from airflow_provider_sfevents.pubsub.topic_names import TransportName, transport_for
+from airflow_provider_sfevents.pubsub.topic_names import TransportName, has_root, transport_for
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, MutableMapping
@@ -303,7 +303,7 @@ def _checked(channel: str) -> str:
 
     :raises ConfigurationError: it does not.
     """
-    if channel.startswith(("/event/", "/data/", "/topic/", "/u/")):
+    if has_root(channel):
         return channel
     raise ConfigurationError(
         f"{channel!r} is no channel. Give its full name, such as /event/Order__e, "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import aclosing, asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseHook
@@ -134,12 +135,10 @@ class SfEventsHook(BaseHook):
         :param min_allowance: fetches request nothing while the org has fewer deliveries left than
             this.
         """
-        if min_allowance is None:
-            return PubSubClient(self.settings())
-        least = min_allowance
-        return PubSubClient(
-            self.settings(), before_fetch=lambda topic: self.require_allowance(topic, least)
-        )
+        return PubSubClient(self.settings(), before_fetch=self._before_fetch(min_allowance))
+
+    def _before_fetch(self, least: int | None) -> Callable[[str], Awaitable[None]] | None:
+        return None if least is None else partial(self.require_allowance, least=least)
 
     def transport_of(self, topic: str, chosen: str | None = None) -> str:
         """Return the API that a topic is read by: a value of `TransportName`.
@@ -156,14 +155,10 @@ class SfEventsHook(BaseHook):
         :param transport: as `chosen` of `transport_of`.
         :param min_allowance: as of `pubsub_client`.
         """
-        if self.transport_of(topic, transport) == TransportName.PUBSUB:
-            return self.pubsub_client(min_allowance)
-        least = min_allowance
-        if least is None:
-            return StreamingTopicClient(self.settings())
-        return StreamingTopicClient(
-            self.settings(), before_fetch=lambda name: self.require_allowance(name, least)
-        )
+        settings = self.settings()
+        name = transport_for(topic, transport or settings.transport)
+        of_api = PubSubClient if name is TransportName.PUBSUB else StreamingTopicClient
+        return of_api(settings, before_fetch=self._before_fetch(min_allowance))
 
     def rest(self) -> RestCalls:
         """Return a client of the org's REST API for `async with`; nothing is opened before."""

@@ -6,7 +6,7 @@ import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from airflow_provider_sfevents.exceptions import (
     ConfigurationError,
@@ -31,6 +31,7 @@ from airflow_provider_sfevents.pubsub.streaming.bounded_fetch import (
     FetchResult,
     OnKeepalive,
     Receive,
+    interrupted_by,
 )
 from airflow_provider_sfevents.pubsub.streaming.event_time import EventTime, event_time_reader
 from airflow_provider_sfevents.pubsub.streaming.shared_subscription import SharedStreams
@@ -39,6 +40,7 @@ from airflow_provider_sfevents.pubsub.streaming.stream_source import TopicStream
 from airflow_provider_sfevents.pubsub.streaming.subscription import Subscription
 from airflow_provider_sfevents.pubsub.timeouts import Timeouts
 from airflow_provider_sfevents.pubsub.topic_names import check_pubsub_topic
+from airflow_provider_sfevents.staging.manifest import AVRO
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.pubsub.publishing.event_encoder import PublishResult
     from airflow_provider_sfevents.pubsub.streaming.delivery import Delivery
     from airflow_provider_sfevents.replay_point import ReplayPoint
+    from airflow_provider_sfevents.staging.manifest import PayloadFormat
 
 _LISTEN_SECONDS = 3600.0  # an endless subscription wakes up this often; nothing depends on it
 
@@ -84,10 +87,15 @@ class PubSubClient:
 
     Every method raises `SfEventsError`s that name the thing, the service's reason, and the remedy.
 
+    :cvar payload_format: form of the payloads in deliveries.
+    :cvar event_time_reader: returns the reader of the creation time of events of a schema.
     :param share_streams: fetches of one topic that continue from the same position use one stream.
     :param before_fetch: awaited with the topic before anything is requested; an error that it
         raises ends the fetch, and nothing is spent.
     """
+
+    payload_format: ClassVar[PayloadFormat] = AVRO
+    event_time_reader = staticmethod(event_time_reader)
 
     def __init__(
         self,
@@ -247,11 +255,10 @@ class PubSubClient:
         :raises SfEventsError: a terminal error before the first event; after it, the batch ends
             there and the result holds the error.
         """
-        interrupt = asyncio.ensure_future(stop.wait()) if stop is not None else None
-        try:
-            await self.require_readable(topic)
-            if self._before_fetch is not None:
-                await self._before_fetch(topic)
+        await self.require_readable(topic)
+        if self._before_fetch is not None:
+            await self._before_fetch(topic)
+        with interrupted_by(stop) as interrupt:
             subscription = self._listening(topic, start, interrupt, equal_points, outlast=outlast)
             batch = BoundedFetch(
                 subscription,
@@ -264,9 +271,6 @@ class PubSubClient:
                 clock=self._clock,
             )
             return await batch.run()
-        finally:
-            if interrupt is not None:
-                interrupt.cancel()
 
     async def subscribe(
         self, topic: str, start: ReplayPoint, *, credit: int = MAX_CREDIT
@@ -354,5 +358,5 @@ class PubSubClient:
                 schema = await self.get_schema(schema_id)
             except SchemaUnknownError:
                 schema = ""  # its events have no readable time
-            self._readers[schema_id] = event_time_reader(schema)
+            self._readers[schema_id] = self.event_time_reader(schema)
         return self._readers[schema_id]

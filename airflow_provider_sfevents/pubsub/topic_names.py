@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 ALL_CHANGES = "/data/ChangeEvents"
 STANDARD_CHANNEL = "ChangeEvents"
+_ROOTS = ("/event/", "/data/")
 _TOPIC = re.compile(r"/(?:event|data)/[A-Za-z][A-Za-z0-9_]*")
 _LEGACY_ROOTS = ("/topic/", "/u/")
 _LEGACY = re.compile(r"/topic/[A-Za-z][A-Za-z0-9_]*(?:\?[^\s/]+)?|/u(?:/[A-Za-z0-9_]+)+")
@@ -57,6 +58,11 @@ def check_topic(topic: Any) -> str:
         "/event/Order__e, /data/AccountChangeEvent, /data/ChangeEvents, /event/Orders__chn, "
         "/topic/Orders (a PushTopic) or /u/Notices (a generic channel)."
     )
+
+
+def has_root(topic: str) -> bool:
+    """Return whether a name begins like that of a topic of either API."""
+    return topic.startswith((*_ROOTS, *_LEGACY_ROOTS))
 
 
 def check_pubsub_topic(topic: Any) -> str:

@@ -51,8 +51,9 @@ class StreamingSource:
     :param on_time: awaited with the text of the replay point that `latest` stands for.
     :param listened_at: time up to which an earlier subscription has shown that no event followed
         `start`; None: unknown.
+    :param passed_over: called with the number of events so far that were created before the time at
+        which the batch starts.
     :param slots: of the org's sessions.
-    :ivar passed_over: events that were created before the time at which the batch starts.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class StreamingSource:
         columns: Callable[[Sequence[StreamedEvent]], Awaitable[list[ReceivedMessage]]],
         on_time: OnKeepalive | None = None,
         listened_at: datetime | None = None,
+        passed_over: Callable[[int], None] | None = None,
         slots: SessionSlots,
     ) -> None:
         self._open_session = open_session
@@ -86,7 +88,8 @@ class StreamingSource:
         self._answers = 0
         self._work: asyncio.Task[Delivery] | None = None
         self._has_closed = False
-        self.passed_over = 0
+        self._on_passed_over = passed_over
+        self._passed_over = 0
 
     @property
     def failure(self) -> SfEventsError | None:
@@ -272,5 +275,7 @@ class StreamingSource:
         created = created_at(event.message) if self._not_before is not None else None
         if created is None or self._not_before is None or created >= self._not_before:
             return True
-        self.passed_over += 1
+        self._passed_over += 1
+        if self._on_passed_over is not None:
+            self._on_passed_over(self._passed_over)
         return False

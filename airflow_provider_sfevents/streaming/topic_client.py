@@ -6,7 +6,7 @@ import asyncio
 import json
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, SchemaUnknownError
 from airflow_provider_sfevents.pubsub.auth.session_cache import PROCESS_SESSIONS, SessionCache
@@ -14,8 +14,9 @@ from airflow_provider_sfevents.pubsub.bounds import StagedProgress
 from airflow_provider_sfevents.pubsub.clock import Clock
 from airflow_provider_sfevents.pubsub.rest.rest_calls import RestCalls
 from airflow_provider_sfevents.pubsub.schema_cache import PROCESS_SCHEMAS, SchemaCache
-from airflow_provider_sfevents.pubsub.streaming.bounded_fetch import BoundedFetch
+from airflow_provider_sfevents.pubsub.streaming.bounded_fetch import BoundedFetch, interrupted_by
 from airflow_provider_sfevents.pubsub.topic_names import TransportName, transport_for
+from airflow_provider_sfevents.staging.manifest import JSON
 from airflow_provider_sfevents.streaming import message_columns
 from airflow_provider_sfevents.streaming.session_slots import slots_of
 from airflow_provider_sfevents.streaming.streaming_session import TRIES, StreamingSession
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.pubsub.streaming.delivery import ReceivedMessage
     from airflow_provider_sfevents.pubsub.streaming.event_time import EventTime
     from airflow_provider_sfevents.replay_point import ReplayPoint
+    from airflow_provider_sfevents.staging.manifest import PayloadFormat
     from airflow_provider_sfevents.streaming.bayeux_messages import StreamedEvent
     from airflow_provider_sfevents.streaming.topic_schemas import TopicSchema
 
@@ -49,8 +51,11 @@ class StreamingTopicClient:
 
     Every fetch has a session of its own, so that each has its own replay point.
 
+    :cvar payload_format: form of the payloads in deliveries.
     :param before_fetch: as of `PubSubClient`.
     """
+
+    payload_format: ClassVar[PayloadFormat] = JSON
 
     def __init__(
         self,
@@ -119,9 +124,14 @@ class StreamingTopicClient:
 
         return await self._schemas.get(org_id, schema_id, fetch)
 
-    async def times_of(self, _schema_id: str) -> EventTime:
-        """Return the reader of the creation time of staged messages; it is the same for all."""
+    @staticmethod
+    def event_time_reader(_schema: str) -> EventTime:
+        """Return the reader of the creation time of messages, the same for all schemas."""
         return message_columns.event_time
+
+    async def times_of(self, schema_id: str) -> EventTime:
+        """Return the reader of the creation time of messages; no schema is fetched for it."""
+        return self.event_time_reader(schema_id)
 
     async def fetch(
         self,
@@ -141,25 +151,26 @@ class StreamingTopicClient:
 
         :param on_keepalive: at `latest` it gets the text of the time that it stands for, at once.
         :param listened_at: as of `StreamingSource`.
-        :param passed_over: called with the number of events that were created before the start.
+        :param passed_over: called with the number of events so far that were created before the
+            start.
         :raises SfEventsError: a terminal error before the first event.
         """
         await self.require_readable(topic)
         if self._before_fetch is not None:
             await self._before_fetch(topic)
-        interrupt = asyncio.ensure_future(stop.wait()) if stop is not None else None
-        source = StreamingSource(
-            partial(self._new_session, outlast=outlast),
-            topic,
-            start,
-            self._clock,
-            interrupt,
-            columns=partial(self._columns, topic),
-            on_time=on_keepalive,
-            listened_at=listened_at,
-            slots=slots_of(self._settings),
-        )
-        try:
+        with interrupted_by(stop) as interrupt:
+            source = StreamingSource(
+                partial(self._new_session, outlast=outlast),
+                topic,
+                start,
+                self._clock,
+                interrupt,
+                columns=partial(self._columns, topic),
+                on_time=on_keepalive,
+                listened_at=listened_at,
+                passed_over=passed_over,
+                slots=slots_of(self._settings),
+            )
             batch = BoundedFetch(
                 source,
                 replace(bounds, learn_seconds=None),
@@ -171,11 +182,6 @@ class StreamingTopicClient:
                 clock=self._clock,
             )
             return await batch.run()
-        finally:
-            if passed_over is not None:
-                passed_over(source.passed_over)
-            if interrupt is not None:
-                interrupt.cancel()
 
     def managed(self, reference: str, topic: str) -> NoReturn:
         """Refuse a managed subscription, which only the Pub/Sub API has.

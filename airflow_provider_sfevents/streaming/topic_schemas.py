@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _QUERY = re.compile(
     r"\s*SELECT\s+(?P<fields>.+?)\s+FROM\s+(?P<object>\w+)", re.IGNORECASE | re.DOTALL
 )
+_FORM = "SELECT Id, Name FROM Account, with or without a condition."
 _AVRO = {
     "boolean": "boolean",
     "int": "int",
@@ -77,7 +78,10 @@ async def read_schema(rest: RestCalls, topic: str) -> TopicSchema:
     query = str(rows[0]["Query"])
     selected = _QUERY.match(query)
     if selected is None:
-        raise TopicError(f"The query of the PushTopic {name} cannot be read: {query[:200]!r}.")
+        raise TopicError(
+            f"The query of the PushTopic {name} cannot be read: {query[:200]!r}. Give it the form "
+            + _FORM
+        )
     described, _ = await rest.get(f"/sobjects/{selected['object']}/describe", doing)
     kinds = {str(one["name"]): str(one["type"]) for one in described["fields"]}
     return push_schema(name, selected["fields"].split(","), kinds)

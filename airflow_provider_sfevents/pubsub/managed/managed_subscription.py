@@ -24,6 +24,7 @@ from airflow_provider_sfevents.pubsub.streaming.bounded_fetch import (
     FetchResult,
     OnKeepalive,
     Receive,
+    interrupted_by,
 )
 from airflow_provider_sfevents.pubsub.streaming.subscription import Subscription
 from airflow_provider_sfevents.replay_point import replay_id_hex
@@ -141,9 +142,6 @@ class ManagedSubscription:
             await self._before_fetch(self._topic)
         self._kept_replay_id = kept_replay_id or self._kept_replay_id
         self._max_tries = None if outlast else MAX_TRIES
-        interrupt = asyncio.ensure_future(stop.wait()) if stop is not None else None
-        subscription = self._subscription = self._opened(interrupt)
-        reading = self._reading(subscription, known)
         committed_ids: list[str] = []
 
         async def keepalive(replay_id: str) -> None:
@@ -156,7 +154,9 @@ class ManagedSubscription:
             if on_keepalive is not None:
                 await on_keepalive(replay_id)
 
-        try:
+        with interrupted_by(stop) as interrupt:
+            subscription = self._subscription = self._opened(interrupt)
+            reading = self._reading(subscription, known)
             batch = BoundedFetch(
                 reading,
                 bounds,
@@ -167,11 +167,10 @@ class ManagedSubscription:
                 times_of=self._times_of,
                 clock=self._clock,
             )
-            result = await batch.run()
-        finally:
-            self.dropped += reading.dropped
-            if interrupt is not None:
-                interrupt.cancel()
+            try:
+                result = await batch.run()
+            finally:
+                self.dropped += reading.dropped
         return self._result(result, reading, committed_ids)
 
     def _result(

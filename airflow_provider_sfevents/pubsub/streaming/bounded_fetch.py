@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate, islice
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_provider_sfevents.exceptions import SfEventsError
 from airflow_provider_sfevents.pubsub import bounds as rules
@@ -26,7 +27,7 @@ from airflow_provider_sfevents.pubsub.streaming.delivery import Delivery
 from airflow_provider_sfevents.pubsub.streaming.event_time import EventTime
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Generator
     from datetime import datetime
 
     from airflow_provider_sfevents.pubsub.clock import Clock
@@ -102,6 +103,17 @@ class DeliverySource(Protocol):
     def rest(self) -> AsyncIterator[Delivery]: ...
 
     async def close(self) -> None: ...
+
+
+@contextmanager
+def interrupted_by(stop: asyncio.Event | None) -> Generator[asyncio.Future[Any] | None]:
+    """Yield the interrupt of a subscription: done when `stop` is set, gone after the block."""
+    interrupt = asyncio.ensure_future(stop.wait()) if stop is not None else None
+    try:
+        yield interrupt
+    finally:
+        if interrupt is not None:
+            interrupt.cancel()
 
 
 class BoundedFetch:
