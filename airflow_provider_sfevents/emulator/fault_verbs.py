@@ -54,7 +54,9 @@ class FaultVerbs(ABC):
             is a transport error, without trailers; neither means `service.unavailable`. The status
             OK ends a stream normally.
         :param how: `reset`, `goaway`, `rst_stream` or `half_open`: cut the connection instead, see
-            `drop_connections`.
+            `drop_connections`. For `cometd` the request is carried out, and its answer is
+            disturbed: `reset` breaks it off in the middle, `hold` holds it back for `after_seconds`
+            (default 1), as a proxy that buffers, `cookies` takes the session's cookie away.
         :param times: number of calls. A stream that ends before its fault is due leaves the fault
             to the next stream.
         :param after: streams: number of events delivered or published on the stream first; other
@@ -133,10 +135,12 @@ class FaultVerbs(ABC):
     def restart(self, seconds: float = 0.0) -> None:
         """Imitate a restart of the service: GOAWAY, refused connections, then the same port.
 
-        Events, tokens, counts and pending faults remain. To lose what is in memory, stop the
+        The sessions of the Streaming API are lost. Events, tokens, counts and pending faults
+        remain. To lose what is in memory, stop the
         emulator and start it with the same folder.
         """
         network = self._here().network
+        self._state.cometd.lose_all()
         if seconds > 0:
             network(lambda relay: relay.leave("goaway", seconds))
         else:
@@ -158,7 +162,7 @@ class FaultVerbs(ABC):
     def repeat_next(self, events: int = 1) -> None:
         """Deliver each of the next events twice in a row, with the same replay id.
 
-        Both count as delivered and use credit.
+        Both count as delivered and use credit. Over the Streaming API both are in one response.
         """
         self._state.delivery.repeat(events)
 

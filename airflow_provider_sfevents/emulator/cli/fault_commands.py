@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.emulator.errors import EmulatorError
-from airflow_provider_sfevents.emulator.faults.fault_orders import TARGETS
+from airflow_provider_sfevents.emulator.faults.fault_orders import OVER_COMETD, TARGETS
 from airflow_provider_sfevents.emulator.faults.http2_frames import HOWS
 
 if TYPE_CHECKING:
@@ -74,7 +74,12 @@ def _fault(command: argparse.ArgumentParser, where: argparse.ArgumentParser) -> 
         help="gRPC status; alone it is an error of the transport, OK the polite end of a stream",
     )
     order.add_argument("--message", default="", help="instead of the usual text")
-    order.add_argument("--how", choices=HOWS, default="", help="cut the connection instead")
+    order.add_argument(
+        "--how",
+        choices=sorted({*HOWS, *OVER_COMETD}),
+        default="",
+        help="cut the connection instead; of cometd: reset, hold or cookies",
+    )
     order.add_argument(
         "--times", type=int, default=1, metavar="N", help="so many calls (default 1)"
     )

@@ -16,6 +16,7 @@ from airflow_provider_sfevents.emulator.cometd.event_json import event_message, 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.emulator.bus.event_bus import Bus
     from airflow_provider_sfevents.emulator.bus.replay_log import StoredEvent
+    from airflow_provider_sfevents.emulator.faults.delivery_faults import DeliveryFaults
     from airflow_provider_sfevents.emulator.state.cometd_clients import CometdClient, Subscribed
 
 MAX_BATCH_BYTES = 10 * 1024 * 1024
@@ -40,12 +41,15 @@ def is_ready(client: CometdClient, bus: Bus) -> bool:
     )
 
 
-def take(client: CometdClient, bus: Bus, limit: int) -> ConnectBatch:
+def take(client: CometdClient, bus: Bus, limit: int, faults: DeliveryFaults) -> ConnectBatch:
     """Take the next events of the client's channels; they count as delivered.
 
     If the org has moved there are none.
+
+    :param faults: ordered repetitions and re-orderings, within this response.
     """
-    batch, size = ConnectBatch([], Counter()), 0
+    taken: list[tuple[str, str]] = []
+    size = 0
     with bus.lock:  # the org must not move between the check and the read
         upcoming = _upcoming(client, bus, limit) if client.numbering == bus.numbering else []
     for subscribed, event in upcoming:
@@ -53,13 +57,13 @@ def take(client: CometdClient, bus: Bus, limit: int) -> ConnectBatch:
         message = event_message(event, subscribed.channel, bus) if admitted else None
         part = written(message) if message else ""
         size += len(part)
-        if size > MAX_BATCH_BYTES and batch.parts:
+        if size > MAX_BATCH_BYTES and taken:
             break
         subscribed.after = event.position
         if part:
-            batch.parts.append(part)
-            batch.counted[subscribed.channel] += 1
-    return batch
+            taken.append((subscribed.channel, part))
+    sent = faults.with_faults(taken)
+    return ConnectBatch([part for _, part in sent], Counter(channel for channel, _ in sent))
 
 
 def written(message: dict[str, Any]) -> str:

@@ -141,7 +141,7 @@ class LongPoll:
         They are counted before they are sent, so a client that has an event finds it counted.
         """
         most = min(self._state.knobs.cometd_batch_events, self._left_today())
-        batch = take(self._client, self._meta.bus, int(most))
+        batch = take(self._client, self._meta.bus, int(most), self._state.delivery)
         for channel, events in batch.counted.items():
             entry = self._client.subscriptions[channel].entry
             self._state.call_log.delivered(entry, events, self._state.clock.timestamp())

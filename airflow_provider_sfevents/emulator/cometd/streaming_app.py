@@ -15,6 +15,7 @@ from starlette.routing import Route
 
 from airflow_provider_sfevents.emulator.cometd import replies
 from airflow_provider_sfevents.emulator.cometd.connect_delivery import written
+from airflow_provider_sfevents.emulator.cometd.disturbed_answer import BrokenAnswer, disturbed
 from airflow_provider_sfevents.emulator.cometd.held_connect import LongPoll
 from airflow_provider_sfevents.emulator.cometd.message_parsing import (
     MAX_REQUEST_BYTES,
@@ -66,7 +67,7 @@ class StreamingApp:
             Route("/cometd/{path:path}", self._serve, methods=["POST"]),
         ]
 
-    async def _serve(self, request: Request) -> Response:
+    async def _serve(self, request: Request) -> Response | BrokenAnswer:
         body = await request.body()
         if len(body) > MAX_REQUEST_BYTES:
             return _json([written({"error": replies.TOO_LARGE, "successful": False})], 413)
@@ -75,7 +76,8 @@ class StreamingApp:
         except ValueError as error:
             return PlainTextResponse(str(error), status_code=400)
         self._record(request, messages)
-        fault = self._state.faults.take("cometd")
+        order = self._state.faults.take("cometd")
+        fault = order if order and not order.how else None
         if fault:
             await asyncio.sleep(fault.after_seconds or 0)
         parts: list[str] = []
@@ -89,7 +91,8 @@ class StreamingApp:
             else:
                 alone = len(messages) == 1
                 parts += await self._from_client(request, message, client, alone=alone)
-        return self._with_cookies(request, _json(parts), opened)
+        response = self._with_cookies(request, _json(parts), opened)
+        return await disturbed(response, order, SERVER) if order else response
 
     # --- messages ---------------------------------------------------------------------------------
 

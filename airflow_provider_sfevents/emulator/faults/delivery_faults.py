@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from airflow_provider_sfevents.emulator.errors import EmulatorError
 from airflow_provider_sfevents.emulator.faults.fault_orders import FaultOrder
@@ -13,12 +13,17 @@ from airflow_provider_sfevents.emulator.seeded_random import SeededRandom
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from airflow_provider_sfevents.emulator.bus.replay_log import StoredEvent
     from airflow_provider_sfevents.emulator.knobs import Knobs
 
 
+T = TypeVar("T")
+
+
 class DeliveryFaults:
-    """Pending delivery faults, for the next stream that delivers. Safe to use from any thread."""
+    """Pending delivery faults, for the next stream or connect that delivers.
+
+    Safe to use from any thread.
+    """
 
     def __init__(self, knobs: Knobs) -> None:
         self._knobs = knobs
@@ -52,8 +57,8 @@ class DeliveryFaults:
         with self._lock:
             return self._resend.popleft() if self._resend else 0
 
-    def with_faults(self, events: Sequence[StoredEvent]) -> list[StoredEvent]:
-        """Events to send in place of these next events of a stream."""
+    def with_faults(self, events: Sequence[T]) -> list[T]:
+        """Events to send in place of these next events of a stream or connect."""
         with self._lock:
             if self._reorder and len(events) > 1:
                 turned, self._reorder = min(self._reorder, len(events)), 0

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.emulator.knobs import Knobs
 
 OVER_HTTP = ("token", "userinfo", "soap", "rest", "cometd")
+OVER_COMETD = ("reset", "hold", "cookies")
+"""Ways to disturb an answer of the Streaming API."""
 DELIVERING = ("Subscribe", "ManagedSubscribe")
 STREAMS = (*DELIVERING, "PublishStream")
 PUBLISHING = ("Publish", "PublishStream")
@@ -39,7 +41,8 @@ class FaultOrder:
     """One ordered fault.
 
     :param rpc: RPC that fails; empty if the fault does not concern an RPC.
-    :param how: `reset`, `goaway` or `rst_stream` instead of a status; for other verbs, their name.
+    :param how: `reset`, `goaway` or `rst_stream` instead of a status; for `cometd` one of
+        `OVER_COMETD`; for other verbs, their name.
     :param times: number of calls left.
     :param after: streams: events delivered or published before on the stream; other calls: calls
         answered before.
@@ -220,14 +223,17 @@ def _check(fault: FaultOrder) -> None:
 
 
 def _check_cut(fault: FaultOrder) -> None:
-    if fault.how not in HOWS:
-        raise EmulatorError(f"fail_next: how={fault.how!r} is not one of {', '.join(HOWS)}")
-    if fault.rpc in OVER_HTTP:
+    hows = OVER_COMETD if fault.rpc == "cometd" else HOWS
+    if fault.how not in hows:
+        raise EmulatorError(
+            f"fail_next: how={fault.how!r} of {fault.rpc} is not one of {', '.join(hows)}"
+        )
+    if fault.rpc in OVER_HTTP and fault.rpc != "cometd":
         raise EmulatorError(
             f"fail_next: how={fault.how!r} is for RPCs; {fault.rpc} is HTTP, give it a status"
         )
     if fault.error_code or fault.status or fault.message:
         raise EmulatorError(
-            f"fail_next: how={fault.how!r} cuts the connection; leave error_code, status and "
+            f"fail_next: how={fault.how!r} disturbs the connection; leave error_code, status and "
             "message out"
         )

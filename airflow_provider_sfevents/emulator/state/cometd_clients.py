@@ -139,6 +139,16 @@ class CometdClients:
         if client.held:
             client.held.release()
 
+    def lose_all(self) -> None:
+        """Forget every client: a held connect and every later message is answered so."""
+        with self._lock:
+            clients = [*self._by_id.values()]
+        for client in clients:
+            if client.held:
+                self.remove(client)
+            else:
+                client.until = -math.inf
+
     def lost(self, at: float) -> list[CometdClient]:
         """Clients that did not reconnect in time."""
         with self._lock:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import httpx
 import pytest
 
 from airflow_provider_sfevents.emulator.errors import EmulatorError
@@ -124,10 +125,83 @@ def test_a_busy_server_says_why(sfevents_emulator: Emulator) -> None:
         assert client.subscribe(topic)["successful"]
 
 
-def test_connections_are_not_cut(sfevents_emulator: Emulator) -> None:
-    """An order to cut a connection is refused for the Streaming API."""
-    with pytest.raises(EmulatorError, match="cometd is HTTP"):
-        sfevents_emulator.fail_next("cometd", how="reset")
+def test_an_answer_breaks_off(sfevents_emulator: Emulator) -> None:
+    """A connection that closes in mid-answer loses the events of this session, not of the bus."""
+    bus = sfevents_emulator
+    topic = bus.define_event("Order__e", {"N__c": "Double"})
+    bus.publish(topic, [{"N__c": 1}])
+    with opened(bus) as client:
+        client.subscribe(topic, -2)
+        bus.fail_next("cometd", how="reset")
+        with pytest.raises(httpx.RemoteProtocolError, match="peer closed connection"):
+            client.connect()
+        assert bus.deliveries(topic) == 1
+        client.subscribe(topic, -2)
+        assert values(client.take(1), "N__c") == [1]
+
+
+def test_a_proxy_holds_an_answer_back(sfevents_emulator: Emulator) -> None:
+    """A client that gives up before a held answer comes has lost its events for this session."""
+    bus = sfevents_emulator
+    topic = bus.define_event("Order__e", {"N__c": "Double"})
+    bus.publish(topic, [{"N__c": 1}])
+    with opened(bus) as client:
+        client.subscribe(topic, -2)
+        bus.fail_next("cometd", how="hold", after_seconds=0.5)
+        with pytest.raises(httpx.ReadTimeout):
+            client.http.post(client.path, json=[client.connecting()], timeout=0.2)
+        assert bus.deliveries(topic) == 1
+        bus.publish(topic, [{"N__c": 2}])
+        bus.fail_next("cometd", how="hold", after_seconds=0.01)
+        assert values(client.take(1), "N__c") == [2]
+
+
+def test_a_cookie_is_lost(sfevents_emulator: Emulator) -> None:
+    """An answer may take away the cookie that leads to the session's server."""
+    bus = sfevents_emulator
+    with opened(bus) as client:
+        topic = bus.define_event("Order__e", {"N__c": "Double"})
+        bus.fail_next("cometd", how="cookies")
+        assert client.subscribe(topic)["successful"]
+        assert client.connect()[0]["error"] == UNKNOWN
+        client.open()
+
+
+def test_events_repeated_and_re_ordered(sfevents_emulator: Emulator) -> None:
+    """Ordered repetitions and re-orderings come within one response, and count as delivered."""
+    bus = sfevents_emulator
+    topic = bus.define_event("Order__e", {"N__c": "Double"})
+    bus.publish(topic, [{"N__c": one} for one in (1, 2, 3, 4)])
+    with opened(bus) as client:
+        client.subscribe(topic, -2)
+        bus.repeat_next()
+        bus.reorder_next(3)
+        assert values(client.connect()[:-1], "N__c") == [3, 3, 2, 1, 4]
+        bus.publish(topic, [{"N__c": 5}])
+        assert values(client.take(1), "N__c") == [5]
+    assert bus.deliveries(topic) == 6
+
+
+def test_a_restart_loses_sessions(sfevents_emulator: Emulator) -> None:
+    """After a restart no client is known, whether its connect was held or not."""
+    bus = sfevents_emulator
+    with opened(bus) as held, opened(bus) as idle:
+        poll = held.begin_connect()
+        held.wait_held(bus)
+        bus.restart()
+        assert poll.result(20)[0]["error"] == UNKNOWN
+        assert idle.connect()[0]["error"] == UNKNOWN
+        idle.open()
+
+
+@pytest.mark.parametrize(
+    ("rpc", "how", "says"),
+    [("cometd", "goaway", "reset, hold, cookies"), ("rest", "reset", "rest is HTTP")],
+)
+def test_cuts_that_cannot_be(sfevents_emulator: Emulator, rpc: str, how: str, says: str) -> None:
+    """HTTP knows no frames, so an order for them is refused."""
+    with pytest.raises(EmulatorError, match=says):
+        sfevents_emulator.fail_next(rpc, how=how)
 
 
 def test_an_org_that_moves(sfevents_emulator: Emulator) -> None:

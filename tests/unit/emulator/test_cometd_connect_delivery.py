@@ -12,6 +12,7 @@ from airflow_provider_sfevents.emulator.bus.payload_codec import Codec
 from airflow_provider_sfevents.emulator.bus.topic import BusTopic, EncodedEvent
 from airflow_provider_sfevents.emulator.cometd.connect_delivery import is_ready, take
 from airflow_provider_sfevents.emulator.emulator_clock import EmulatorClock
+from airflow_provider_sfevents.emulator.faults.delivery_faults import DeliveryFaults
 from airflow_provider_sfevents.emulator.knobs import Knobs
 from airflow_provider_sfevents.emulator.state.call_log import CallLog
 from airflow_provider_sfevents.emulator.state.cometd_clients import (
@@ -57,14 +58,19 @@ def test_ten_megabytes() -> None:
     """A response stays below the advised buffer size; the rest follows in the next one."""
     bus, client = _bus(), _subscriber()
     _publish(bus, ["x" * 1_000_000] * 12)
-    assert [len(take(client, bus, 100).parts) for _ in range(3)] == [10, 2, 0]
+    assert [len(take(client, bus, 100, DeliveryFaults(Knobs())).parts) for _ in range(3)] == [
+        10,
+        2,
+        0,
+    ]
 
 
 def test_an_event_that_is_larger_than_that() -> None:
     """An event above the limit is sent alone."""
     bus, client = _bus(), _subscriber()
     _publish(bus, ["x" * 11_000_000, "y"])
-    assert [len(take(client, bus, 100).parts) for _ in range(2)] == [1, 1]
+    faults = DeliveryFaults(Knobs())
+    assert [len(take(client, bus, 100, faults).parts) for _ in range(2)] == [1, 1]
 
 
 def test_what_does_not_decode_is_passed() -> None:
@@ -72,5 +78,5 @@ def test_what_does_not_decode_is_passed() -> None:
     bus, client = _bus(), _subscriber()
     bus.append(TOPIC, [EncodedEvent("uuid", "x", b"\xff\xff")])
     assert is_ready(client, bus)
-    batch = take(client, bus, 100)
+    batch = take(client, bus, 100, DeliveryFaults(Knobs()))
     assert (batch.parts, dict(batch.counted), is_ready(client, bus)) == ([], {}, False)
