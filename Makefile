@@ -65,7 +65,8 @@ format: dev ## put the code into the form that `make check` wants
 	ruff check --fix $(CHECKED)
 
 PROOF := tests/proof tests/spark/test_upkeep_killed.py tests/spark/test_apply_histories.py \
-	tests/integration/positions/test_two_staging_areas.py tests/unit/model tests/unit/changes/test_histories.py
+	tests/integration/positions/test_two_staging_areas.py tests/unit/model \
+	tests/unit/changes/test_histories.py tests/integration/streaming/test_transport_histories.py
 
 proof: dev ## kill at every named crash point, then print the figures
 	@python -m tests.proof forget
@@ -74,9 +75,10 @@ proof: dev ## kill at every named crash point, then print the figures
 soak: dev ## rounds of random kills and faults (ROUNDS=300 SEED=... SPARK_EVERY=25)
 	@python -m tests.proof soak $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SEED),--seed $(SEED)) $(if $(SPARK_EVERY),--spark-every $(SPARK_EVERY))
 
-histories: dev ## histories of an org with new seeds until one breaks a rule (ROUNDS=10)
+histories: dev ## histories of an org, and of both APIs, with new seeds until one breaks a rule (ROUNDS=10)
 	@for round in $$(seq $(or $(ROUNDS),10)); do \
-		SFEVENTS_HISTORIES_SEED=random python -m pytest -q -n 2 tests/unit/changes/test_histories.py || exit 1; \
+		SFEVENTS_HISTORIES_SEED=random python -m pytest -q -n 2 tests/unit/changes/test_histories.py \
+		tests/integration/streaming/test_transport_histories.py || exit 1; \
 	done
 
 bench: dev ## benchmarks, each figure with its limit or its peer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import time
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
 
 def _utc_now() -> datetime:
@@ -23,8 +24,10 @@ class Clock:
     :param monotonic: seconds, for durations.
     :param now: aware UTC.
     :param chance: from 0 up to 1, for jitter.
+    :param sleep: waits so many seconds before a request over the Streaming API is repeated.
     """
 
     monotonic: Callable[[], float] = time.monotonic
     now: Callable[[], datetime] = _utc_now
     chance: Callable[[], float] = random.random
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep

@@ -69,7 +69,7 @@ class StreamingSession:
 
     :param settings: login and trust, as for the Pub/Sub API.
     :param tries: of reaching the service in a row before an error that could pass is raised.
-    :param pause: waits so many seconds.
+    :param pause: waits so many seconds; default: as the clock does.
     :param http: makes the client for a host and a time limit.
     :param dumps: writes the JSON of a message.
     :param loads: reads the JSON of an event's message.
@@ -84,7 +84,7 @@ class StreamingSession:
         tries: int = TRIES,
         sessions: SessionCache = PROCESS_SESSIONS,
         clock: Clock | None = None,
-        pause: Callable[[float], Awaitable[Any]] = asyncio.sleep,
+        pause: Callable[[float], Awaitable[Any]] | None = None,
         http: Callable[[Settings, str, float], httpx.AsyncClient] = open_http,
         dumps: Callable[[Any], str] = json.dumps,
         loads: Callable[[str], Any] = json.loads,
@@ -94,7 +94,7 @@ class StreamingSession:
         self._tries = tries
         self._sessions = sessions
         self._clock = clock or Clock()
-        self._pause = pause
+        self._pause = pause or self._clock.sleep
         self._open_http = http
         self._split = partial(split, dumps=dumps)
         self._loads = loads

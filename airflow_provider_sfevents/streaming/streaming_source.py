@@ -203,9 +203,8 @@ class StreamingSource:
                 await asyncio.wait((receiving,), timeout=left if left > 0 else TURN_SECONDS)
             return receiving.result()
         finally:
-            if not receiving.done():
-                receiving.cancel()
-                await asyncio.wait((receiving,))
+            receiving.cancel()
+            await asyncio.gather(receiving, return_exceptions=True)
 
     async def _pass_on(self) -> Delivery:
         """Leave the session to another wait; the next `next` takes another one."""
