@@ -124,6 +124,16 @@ def setup_page(instance_url: str, topic: str) -> str:
     return f"{instance_url.rstrip('/')}/lightning/setup/{page}/home"
 
 
+def least_retention(topic: str) -> timedelta:
+    """Return the time for which the Streaming API keeps a topic's events for sure.
+
+    It keeps standard-volume platform events for 24 hours, and a name does not show them.
+    """
+    if kind_of(topic) in {TopicKind.PLATFORM_EVENT, TopicKind.EVENT_CHANNEL}:
+        return timedelta(hours=24)
+    return retention(topic)
+
+
 def topic_of(event: str) -> str:
     """Topic of one event type, by its name."""
     return f"/{'data' if event.endswith('ChangeEvent') else 'event'}/{event}"

@@ -24,7 +24,7 @@ from airflow_provider_sfevents.exceptions import (
     SfEventsError,
 )
 from airflow_provider_sfevents.pubsub.streaming.delivery import from_messages
-from airflow_provider_sfevents.pubsub.topic_names import retention
+from airflow_provider_sfevents.pubsub.topic_names import least_retention
 from airflow_provider_sfevents.replay_point import EARLIEST, LATEST, ReplayPoint
 from airflow_provider_sfevents.streaming.message_columns import created_at
 from airflow_provider_sfevents.streaming.session_slots import TURN_SECONDS
@@ -255,7 +255,7 @@ class StreamingSource:
         """
         if self._listened_at is None or not self._start.is_replay_id:
             return False
-        return self._clock.now() - self._listened_at < retention(self._topic)
+        return self._clock.now() - self._listened_at < least_retention(self._topic)
 
     async def _delivery(
         self, events: Sequence[StreamedEvent], *, is_idle: bool = False

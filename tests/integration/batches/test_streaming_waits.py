@@ -119,6 +119,27 @@ def test_silence_of_two_days(
     assert bool(staged.manifest.losses) is not polls
 
 
+def test_silence_of_two_days_on_a_standard_volume_topic(bus: Emulator, consumer: Consumer) -> None:
+    """An event that came and expired in 48 hours without a wait is in a recorded loss window.
+
+    Standard-volume events are kept for 24 hours, and their names do not tell.
+    """
+    topic = bus.define_event("Old__e", {"Number__c": "Double"}, standard_volume=True)
+    old = replace(consumer, topic=topic)
+    bus.publish(topic, [{"Number__c": 1.0}])
+    old.run_once()
+    bus.publish(topic, [{"Number__c": 2.0}])
+    bus.clock.advance(hours=48)
+    age_records(old, 48)
+    bus.publish(topic, [{"Number__c": 3.0}])
+
+    staged = old.run_once()
+
+    assert isinstance(staged, Staged)
+    assert len(staged_ids(old, staged)) == 1
+    assert staged.manifest.losses
+
+
 def test_a_wrong_start_of_a_first_run_is_refused(bus: Emulator, consumer: Consumer) -> None:
     """A replay id that a user gives, and that the service does not have, is an error."""
     publish(bus, 1, 1)
