@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents import steps
 from tests.proof.points import FALLBACKS, CrashPoint, Front, Victim
-from tests.proof.world import WAIT
+from tests.proof.world import STREAMING, WAIT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,6 +56,9 @@ class Wait:
         if early:
             world.publish(EVENTS)
         if point.front is Front.TRIGGER:
+            if point.transport == STREAMING and point.step == steps.KEEPALIVE_POINT_WRITTEN:
+                world.publish(1)  # the Streaming API has no replay id before the first event
+                self._land()
             self._defer()
         self.one = self._start(stop_at=point.step)
         if not early and point.step != steps.KEEPALIVE_POINT_WRITTEN and not point.latest:
