@@ -5,7 +5,8 @@ counted here.
 
 If no process was killed, a batch's events and its extra deliveries together are all that Salesforce
 delivered for it. After a kill they are a lower bound: the number of events that the killed process
-had in memory is known as of its last lease heartbeat.
+had in memory is known as of its last lease heartbeat. Closed files that it was about to leave to
+the next batch are not counted either; their events are delivered again.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from airflow_provider_sfevents.pubsub.topic_names import (
     TransportName,
     check_pubsub_topic,
     check_transport,
+    least_retention,
     retention,
     transport_for,
 )
@@ -68,8 +69,20 @@ def test_each_kind_of_topic_has_its_allowance(topic: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("topic", "hours"), [("/topic/Orders", 24), ("/u/Notices", 24), ("/event/Order__e", 72)]
+    ("topic", "hours", "least"),
+    [
+        ("/topic/Orders?City=Rome", 24, 24),
+        ("/u/Notices", 24, 24),
+        ("/event/Order__e", 72, 24),
+        ("/event/Orders__chn", 72, 24),
+        ("/event/BatchApexErrorEvent", 72, 72),
+        ("/data/ChangeEvents", 72, 72),
+    ],
 )
-def test_retention(topic: str, hours: int) -> None:
-    """PushTopics and generic events are kept for a day, the others for three."""
+def test_retention(topic: str, hours: int, least: int) -> None:
+    """PushTopics and generic events are kept for a day, the others for three.
+
+    A platform event may be a standard-volume one, which the Streaming API keeps for a day.
+    """
     assert retention(topic) == timedelta(hours=hours)
+    assert least_retention(topic) == timedelta(hours=least)
