@@ -85,8 +85,7 @@ LANDING_BEGAN = (
     "landing-began"  # the session is there, nothing was read; the subject is the manifest
 )
 LANDING_FOLDER = "landing-folder"  # the attempt's folder is made next
-# The subject is the table. Again for events that Spark cannot decode, and after duplicates.
-LANDING_WRITE = "landing-write"
+LANDING_WRITE = "landing-write"  # all tables are written next; again after duplicates
 LANDING_COMPARE = "landing-compare"  # the written rows are compared next with those of the tables
 LANDING_CLEAR = "landing-clear"  # the subject is the folder of an attempt at an older form
 # The subject is the file's new path below the root, or the table of Delta or Iceberg that the next

@@ -119,13 +119,14 @@ class Files:
         self._store(url).remove_if_empty(url)
 
     def check_shared(self, folder: str) -> None:
-        """Check that a local folder that Spark has just written is on this machine.
+        """Check that what Spark has just written into a local folder is on this machine.
 
         :raises ConfigurationError: it is not: a Spark Connect server has a disk of its own there.
         """
-        if self._is_remote and local_path(folder) is not None and not self._local.exists(folder):
+        proof = f"{folder}/_SUCCESS"
+        if self._is_remote and local_path(folder) is not None and not self._local.exists(proof):
             raise ConfigurationError(
-                f"Spark has written into {folder}, and no such folder is on this machine: the "
+                f"Spark has written into {folder}, and what it wrote is not on this machine: the "
                 "Spark Connect server has another disk there. Nothing was landed. Give an object "
                 "store, or a folder that both have under this path; or land by spark-submit."
             )

@@ -12,7 +12,6 @@ import pytest
 
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.exceptions import NotLandedError
-from airflow_provider_sfevents.spark.landing import writing
 from airflow_provider_sfevents.spark.landing.land_batch import land
 from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from airflow_provider_sfevents.staging import layout
@@ -339,13 +338,14 @@ def test_a_batch_that_became_another_replaces_what_it_landed_before(
     assert lake.landed("0f3c-1").rows == {"Order__e": 3}
 
 
+@pytest.mark.parametrize("payload_bytes", [1, 2**30])
 def test_a_staged_file_of_many_dates_lands_as_one_file_for_each(
-    spark: Any, staging: Staging, lake: Lake
+    spark: Any, staging: Staging, lake: Lake, payload_bytes: int
 ) -> None:
-    """Many event types land, side by side and in turn, each in the batch's order."""
+    """Rows of many dates land in the batch's order, in files of the driver or of the tasks."""
     dates, events = 14, 70
-    assert dates > writing.OPEN_FILES
-    manifest = staging.write([staging.order(n, day=n * 3 % dates) for n in range(events)])
+    rows = [staging.order(n, day=n * 3 % dates) for n in range(events)]
+    manifest = staging.write(rows, bytes=payload_bytes)
 
     land_in(spark, lake, manifest)
 

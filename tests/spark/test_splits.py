@@ -24,11 +24,15 @@ SIZES = (1, 3, 9, 2, 40)
 """Events of the staged files: Spark takes the largest first."""
 
 
-def written(staging: Staging, *, days: int = 1, spoilt: int | None = None) -> str:
+MUCH = 2**30
+"""Payload bytes of a batch whose files the tasks write, and not the driver."""
+
+
+def written(staging: Staging, *, days: int = 1, spoilt: int | None = None, **manifest: Any) -> str:
     events = [staging.order(n, day=n * days // sum(SIZES)) for n in range(sum(SIZES))]
     if spoilt is not None:
         events[spoilt] = ("order", b"spoilt")
-    return staging.write(events, per_part=SIZES, worth_a_task=False)
+    return staging.write(events, per_part=SIZES, worth_a_task=False, **manifest)
 
 
 def test_the_files_of_a_split_are_one_task_in_the_batchs_order(
@@ -43,9 +47,12 @@ def test_the_files_of_a_split_are_one_task_in_the_batchs_order(
     assert [row.ordinal for row in rows.collect()] == list(range(sum(SIZES)))
 
 
-def test_they_land_as_one_file_for_each_date(spark: Any, staging: Staging, lake: Lake) -> None:
-    """The staged files of a split land as one file for each date."""
-    manifest = written(staging, days=2)
+@pytest.mark.parametrize("size", [1, MUCH])
+def test_they_land_as_one_file_for_each_date(
+    spark: Any, staging: Staging, lake: Lake, size: int
+) -> None:
+    """The staged files of a split land as one file for each date, by driver or by tasks."""
+    manifest = written(staging, days=2, bytes=size)
 
     receipt = land(spark, LandingOptions(manifest_url=manifest, table=str(lake.root)))
 
@@ -64,7 +71,7 @@ def test_a_spoilt_event_among_them_is_the_only_one_in_quarantine(
     spark: Any, staging: Staging, lake: Lake
 ) -> None:
     """A spoilt event goes to quarantine, and the other events of its split land once."""
-    manifest = written(staging, spoilt=7)
+    manifest = written(staging, spoilt=7, bytes=MUCH)
 
     receipt = land(spark, LandingOptions(manifest_url=manifest, table=str(lake.root)))
 
@@ -74,14 +81,17 @@ def test_a_spoilt_event_among_them_is_the_only_one_in_quarantine(
 
 
 def test_what_is_decoded_does_not_depend_on_how_files_go_together(
-    spark: Any, staging: Staging
+    spark: Any, staging: Staging, lake: Lake
 ) -> None:
-    """A batch decodes to the same rows by splits, as in a landing, and by Spark's own division."""
-    batch = open_batch(spark, Files(spark), written(staging), accelerated=True)
+    """A batch lands by splits with the same rows as it is read by Spark's own division."""
+    manifest = written(staging, days=2)
+    batch = open_batch(spark, Files(spark), manifest, accelerated=True)
     (kind,) = batch.plan.types
+    order = LandingOptions(manifest_url=manifest, table=str(lake.root), keep_payload=True)
 
-    together = batch.decoded(spark, kind, keep_payload=True, splits=batch.splits)
-    anyhow = batch.decoded(spark, kind, keep_payload=True)
+    land(spark, order)
 
+    anyhow = batch.decoded(spark, kind, keep_payload=True).drop("staged_split")
+    together = spark.read.parquet(str(lake.root / kind.name)).select(*anyhow.columns)
     assert together.orderBy("batch_ordinal").collect() == anyhow.orderBy("batch_ordinal").collect()
     assert together.count() == sum(SIZES)

@@ -1,7 +1,7 @@
 """Tasks of the executors: staged rows to decoded or to undecodable rows, as Arrow batches.
 
 Executors need this package (by `--py-files`), pyarrow, fastavro and numpy; neither Airflow nor
-gRPC. Both functions are deterministic: the same staged rows give the same result each time.
+gRPC. All functions are deterministic: the same staged rows give the same result each time.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from airflow_provider_sfevents.staging.manifest import AVRO
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
 
     import pyarrow as pa
     from pyspark.sql import DataFrame
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.schema.event_columns import EventType
     from airflow_provider_sfevents.staging.manifest import PayloadFormat
 
-# Staged columns that both functions keep; `LEADING_SQL` are all before the payload's own ones.
+    Judged = dict[str, tuple[pa.RecordBatch | None, pa.RecordBatch | None]]
+
+# Staged columns that are kept; `LEADING_SQL` are all before the payload's own ones.
 _PASSED = (layout.EVENT_ID, layout.RECEIVED_AT, layout.REPLAY_ID, layout.SCHEMA_ID)
 LEADING_SQL = (
     f"{envelope.EVENT_ID} string, {envelope.EVENT_TIME} timestamp, "
@@ -68,10 +71,8 @@ class Task:
         :returns: the leading columns, those of the event type, and the raw payload on request.
         """
         (kind,) = self.types
-        columns = [f"{quoted(column.name)} {column.type.sql()}" for column in kind.columns]
-        raw = [f"{envelope.RAW_PAYLOAD} binary"] if self.keep_payload else []
-        made = parsed(", ".join([LEADING_SQL, *columns, *raw]))
-        return rows.mapInArrow(partial(decoded, self), made)
+        own = columns_sql(kind, keep_payload=self.keep_payload)
+        return rows.mapInArrow(partial(decoded, self), parsed(", ".join([LEADING_SQL, *own])))
 
     def undecodable(self, rows: DataFrame) -> DataFrame:
         """Keep only rows that cannot be decoded, each with its raw payload and the reason.
@@ -83,44 +84,36 @@ class Task:
 
 def decoded(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Decode the rows of the task's one event type; undecodable rows are left out."""
-    decode = _Decoding(task)
-    for batch in _wanted(task, batches):
-        for schema_id, rows in _by_schema(batch):
-            found = decode(schema_id, rows)
-            if len(found.rows):
-                kept = _taken(rows, found.rows)
-                raw = [kept.column(layout.PAYLOAD)] if task.keep_payload else []
-                yield _batch(
-                    [*_leading(kept, found.times, task.first_ordinals), *found.arrays, *raw],
-                    decode.names(schema_id),
-                )
+    return (good for batch in judged(task, batches) for good, _ in batch.values() if good)
 
 
 def undecodable(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Keep only the rows that `decoded` leaves out, each with its raw payload and the reason."""
-    import pyarrow as pa
+    return (bad for batch in judged(task, batches) for _, bad in batch.values() if bad)
 
+
+def judged(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[Judged]:
+    """Decode each batch, and return its decoded and undecodable rows by schema id."""
     decode = _Decoding(task)
     for batch in _wanted(task, batches):
-        for schema_id, rows in _by_schema(batch):
-            reasons = decode.reasons(schema_id, rows)
-            if reasons:
-                bad = sorted(reasons)
-                kept = _taken(rows, bad)
-                said = [
-                    pa.array([task.names[schema_id]] * len(bad)),
-                    pa.array([reasons[index] for index in bad]),
-                ]
-                leading = _leading(kept, pa.nulls(len(bad), pa.int64()), task.first_ordinals)
-                yield _batch([*leading, *said, kept.column(layout.PAYLOAD)], QUARANTINE_NAMES)
+        yield {
+            schema_id: decode(schema_id, rows)
+            for schema_id, rows in by_value(batch, layout.SCHEMA_ID)
+        }
 
 
 LEADING_NAMES = tuple(column.split()[0] for column in LEADING_SQL.split(", "))
 QUARANTINE_NAMES = (*LEADING_NAMES, envelope.EVENT_TYPE, envelope.REASON, envelope.RAW_PAYLOAD)
-QUARANTINE_SQL = (
-    f"{LEADING_SQL}, {envelope.EVENT_TYPE} string, {envelope.REASON} string, "
-    f"{envelope.RAW_PAYLOAD} binary"
+OF_QUARANTINE_SQL = (
+    f"{envelope.EVENT_TYPE} string, {envelope.REASON} string, {envelope.RAW_PAYLOAD} binary"
 )
+QUARANTINE_SQL = f"{LEADING_SQL}, {OF_QUARANTINE_SQL}"
+
+
+def columns_sql(kind: EventType, *, keep_payload: bool) -> list[str]:
+    """Spell an event type's own columns, and the raw payload on request, as DDL."""
+    columns = [f"{quoted(column.name)} {column.type.sql()}" for column in kind.columns]
+    return [*columns, f"{envelope.RAW_PAYLOAD} binary"] if keep_payload else columns
 
 
 class _Decoding:
@@ -132,18 +125,40 @@ class _Decoding:
         self._types = {schema_id: kind for kind in task.types for schema_id in kind.schemas}
         self._decoders: dict[str, PayloadDecoder] = {}
 
-    def __call__(self, schema_id: str, rows: pa.RecordBatch) -> Decoded:
-        return self._decoder(schema_id)(rows.column(layout.PAYLOAD).to_pylist())
-
-    def reasons(self, schema_id: str, rows: pa.RecordBatch) -> dict[int, str]:
+    def __call__(
+        self, schema_id: str, rows: pa.RecordBatch
+    ) -> tuple[pa.RecordBatch | None, pa.RecordBatch | None]:
+        """Return the decoded rows, and the undecodable ones; None: there are none."""
         if schema_id in self._task.refused:
-            return dict.fromkeys(range(rows.num_rows), self._task.refused[schema_id])
-        return self(schema_id, rows).reasons
+            reason = self._task.refused[schema_id]
+            return None, self._bad(schema_id, rows, dict.fromkeys(range(rows.num_rows), reason))
+        found = self._decoder(schema_id)(rows.column(layout.PAYLOAD).to_pylist())
+        good = self._good(schema_id, rows, found) if len(found.rows) else None
+        return good, self._bad(schema_id, rows, found.reasons) if found.reasons else None
 
-    def names(self, schema_id: str) -> tuple[str, ...]:
-        own = tuple(column.name for column in self._types[schema_id].columns)
-        raw = [envelope.RAW_PAYLOAD] if self._task.keep_payload else []
-        return (*LEADING_NAMES, *own, *raw)
+    def _good(self, schema_id: str, rows: pa.RecordBatch, found: Decoded) -> pa.RecordBatch:
+        kept = _taken(rows, found.rows)
+        arrays = [*_leading(kept, found.times, self._task.first_ordinals), *found.arrays]
+        own = (column.name for column in self._types[schema_id].columns)
+        names = [*LEADING_NAMES, *own]
+        if self._task.keep_payload:
+            arrays.append(kept.column(layout.PAYLOAD))
+            names.append(envelope.RAW_PAYLOAD)
+        return _batch(arrays, names)
+
+    def _bad(
+        self, schema_id: str, rows: pa.RecordBatch, reasons: Mapping[int, str]
+    ) -> pa.RecordBatch:
+        import pyarrow as pa
+
+        bad = sorted(reasons)
+        kept = _taken(rows, bad)
+        said = [
+            pa.array([self._task.names[schema_id]] * len(bad)),
+            pa.array([reasons[index] for index in bad]),
+        ]
+        leading = _leading(kept, pa.nulls(len(bad), pa.int64()), self._task.first_ordinals)
+        return _batch([*leading, *said, kept.column(layout.PAYLOAD)], QUARANTINE_NAMES)
 
     def _decoder(self, schema_id: str) -> PayloadDecoder:
         if schema_id not in self._types:
@@ -178,14 +193,15 @@ def _wanted(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Record
             yield batch.take(pa.array(kept, pa.int64()))
 
 
-def _by_schema(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Split rows by schema. Nearly always there is one; then nothing is copied."""
+def by_value(batch: pa.RecordBatch, column: str) -> Iterator[tuple[Any, pa.RecordBatch]]:
+    """Divide rows by a column's value. Nearly always there is one; then nothing is copied."""
     import pyarrow.compute as pc
 
-    ids = batch.column(layout.SCHEMA_ID)
-    found = pc.unique(ids).to_pylist()
-    for schema_id in found:
-        yield schema_id, batch if len(found) == 1 else batch.filter(pc.equal(ids, schema_id))
+    values = batch.column(column)
+    found = pc.unique(values)
+    for value in found:
+        rows = batch if len(found) == 1 else batch.filter(pc.equal(values, value))
+        yield value.as_py(), rows
 
 
 def _taken(rows: pa.RecordBatch, indexes: Sequence[int]) -> pa.RecordBatch:

@@ -159,7 +159,9 @@ class LandingAttempt:
         :raises StagingError: files were added during each comparison.
         """
         paths = tuple(writer.written)
-        comparison = Comparison(self._tables, self._batch, folder=self._fence.folder)
+        comparison = Comparison(
+            self._tables, self._batch, folder=self._fence.folder, contents=writer.contents
+        )
         for _ in range(_COMPARISONS):
             steps.reached(steps.LANDING_COMPARE, self._batch_id)
             standing = comparison.standing(paths)
@@ -194,7 +196,7 @@ class LandingAttempt:
         attempt = Attempt(
             folder=self._fence.folder,
             written=writer.written,
-            schemas=writer.schemas,
+            schemas={table: writer.schema(table) for table in writer.rows()},
             landed=landed,
             left_overs=looks_for_others,
             before=None if has_died or before is None else before.files,

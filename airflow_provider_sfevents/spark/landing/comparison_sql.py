@@ -59,14 +59,21 @@ def columns(*, natural: bool) -> str:
     return f"{_ROW_SQL}, {_HEADER_SQL}" if natural else _ROW_SQL
 
 
+def paths(*, natural: bool) -> list[str]:
+    """Paths of these columns in a Parquet file."""
+    of_header = [f"{HEADER}.{name}" for name in NATURAL] if natural else []
+    return [*(one.split()[0] for one in _ROW_SQL.split(", ")), *of_header]
+
+
 def comparison(
     written: Iterable[Rows], known: Iterable[Rows], org_id: str, topic: str, batch_id: str
 ) -> str:
     """Select the identities of written events, and those of them that have landed, in one query.
 
     All tables are compared in one join, because each further join costs Spark a job. An identity
-    that has landed in one table and was written for another one is selected as well. Rows of this
-    very batch, which may have no identity, are selected once for each table.
+    that has landed in one table and was written for another one is selected as well, and so are
+    the rows of this very batch, which may have no identity. Neither are many more than the batch
+    has, so they are not made distinct, which would take another stage.
     """
     ours = " UNION ALL ".join(
         f"SELECT {TABLE}, {IDENTITY}, {envelope.ORDINAL} "  # noqa: S608 - all is quoted
@@ -80,7 +87,7 @@ def comparison(
     is_ours = f"k.{envelope.BATCH_ID} = {text(batch_id)}"
     return (
         f"{query} UNION ALL "  # noqa: S608 - as above
-        f"SELECT DISTINCT k.{TABLE}, if({is_ours}, {LANDED}, {KNOWN}) AS {KIND}, "
+        f"SELECT k.{TABLE}, if({is_ours}, {LANDED}, {KNOWN}) AS {KIND}, "
         f"if({is_ours}, '', k.{IDENTITY}) AS {IDENTITY}, "
         f"CAST(NULL AS BIGINT) AS {envelope.ORDINAL} FROM ({landed}) k WHERE {is_ours} "
         f"OR EXISTS (SELECT 1 FROM ({ours}) w WHERE w.{IDENTITY} = k.{IDENTITY})"

@@ -126,13 +126,17 @@ class Comparison:
     """Compares the events that an attempt wrote with those in the tables.
 
     :param folder: of the attempt.
+    :param contents: of the attempt's files, where the driver wrote them.
     """
 
-    def __init__(self, tables: Tables, batch: StagedBatch, *, folder: str) -> None:
+    def __init__(
+        self, tables: Tables, batch: StagedBatch, *, folder: str, contents: Mapping[str, bytes]
+    ) -> None:
         self._spark = tables.spark
         self._tables = tables
         self._batch = batch
         self._folder = folder
+        self._contents = contents
 
     def standing(self, written: Iterable[str]) -> Compared:
         """List the files or versions of the tables that may hold the written events.
@@ -211,15 +215,29 @@ class Comparison:
     def _written(
         self, tables: Iterable[str], natural: AbstractSet[str]
     ) -> Iterator[comparison_sql.Rows]:
-        """Rows of the attempt's own folder."""
+        """Rows that the attempt wrote."""
         for is_natural, of_kind in groupby(
             sorted(tables, key=natural.__contains__), natural.__contains__
         ):
-            columns = comparison_sql.columns(natural=is_natural)
-            rows = rows_by_table(
-                self._spark, columns, [f"{self._folder}/{table}" for table in of_kind], TABLE, 4
-            )
+            if self._contents:
+                rows = self._held(set(of_kind), comparison_sql.paths(natural=is_natural))
+            else:
+                columns = comparison_sql.columns(natural=is_natural)
+                folders = [f"{self._folder}/{file_moves.folder_of(table)}" for table in of_kind]
+                rows = rows_by_table(self._spark, columns, folders, TABLE, 4)
             yield comparison_sql.Rows(view=view_of(rows), natural=is_natural)
+
+    def _held(self, tables: AbstractSet[str], paths: list[str]) -> DataFrame:
+        """Read what the driver wrote from its memory, where Spark would open each file twice."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        found = []
+        for file, content in self._contents.items():
+            if (table := file_moves.table_of(file)) in tables:
+                rows = pq.ParquetFile(pa.BufferReader(content)).read(columns=paths)
+                found.append(rows.append_column(TABLE, pa.repeat(table, len(rows))))
+        return self._spark.createDataFrame(pa.concat_tables(found, promote_options="permissive"))
 
     def _dates(self, written: Iterable[str]) -> dict[str, set[str]]:
         """Dates by table."""

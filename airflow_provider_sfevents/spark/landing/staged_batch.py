@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.spark.avro import executor_tasks
+from airflow_provider_sfevents.spark.landing import table_files
 from airflow_provider_sfevents.spark.landing.splits import Split, splits_of
 from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.schema.event_columns import (
@@ -18,8 +19,8 @@ from airflow_provider_sfevents.spark.schema.event_columns import (
     plan_batch,
 )
 from airflow_provider_sfevents.spark.schema.field_types import quoted
-from airflow_provider_sfevents.spark.tables import statements
-from airflow_provider_sfevents.spark.tables.projection import parquet_files, selected
+from airflow_provider_sfevents.spark.tables import file_moves, statements
+from airflow_provider_sfevents.spark.tables.projection import parquet_files, parsed, selected
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Manifest, Part, Receipt
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
     from airflow_provider_sfevents.spark.files import Files
     from airflow_provider_sfevents.spark.schema.evolution import OnTypeChange
@@ -105,15 +107,13 @@ class StagedBatch:
         *,
         keep_payload: bool,
         left_out: frozenset[int] = frozenset(),
-        splits: Iterable[Split] | None = None,
     ) -> DataFrame:
         """Decode the events of one type, as rows of their table, and the split each comes from.
 
         :param left_out: ordinals of events to pass over.
-        :param splits: those to decode (`rows`).
         """
         task = self._task((event_type,), {}, keep_payload=keep_payload, left_out=left_out)
-        rows = self.rows(spark, event_type.schemas, splits)
+        rows = self.rows(spark, event_type.schemas)
         found = task.decoded(rows)
         own = [column.name for column in event_type.columns] + (
             [envelope.RAW_PAYLOAD] if keep_payload else []
@@ -123,21 +123,48 @@ class StagedBatch:
         )
 
     def undecodable(
-        self,
-        spark: SparkSession,
-        splits: Iterable[Split] | None = None,
-        *,
-        left_out: frozenset[int] = frozenset(),
+        self, spark: SparkSession, *, left_out: frozenset[int] = frozenset()
     ) -> DataFrame:
-        """Find the events that do not decode, with their raw payload and the reason.
-
-        :param splits: those to look at (`rows`).
-        """
+        """Find the events that do not decode, with their raw payload and the reason."""
         task = self._task(self.plan.types, self.plan.refused, keep_payload=False, left_out=left_out)
-        rows = self.rows(spark, self.manifest.schemas, splits)
-        found = task.undecodable(rows)
+        found = task.undecodable(self.rows(spark, self.manifest.schemas))
         own = (envelope.EVENT_TYPE, envelope.REASON, envelope.RAW_PAYLOAD)
         return selected(found, (*self._envelope(), *own, envelope.EVENT_DATE, envelope.SPLIT))
+
+    def table_files(
+        self,
+        spark: SparkSession,
+        *,
+        keep_payload: bool,
+        left_out: frozenset[int],
+        tables: frozenset[str] | None,
+    ) -> DataFrame:
+        """Make Parquet files of all tables, in pieces (`landing.table_files`); a task for a split.
+
+        :param tables: whose files are wanted; None: all.
+        """
+        decoding = self._task(
+            self.plan.types, self.plan.refused, keep_payload=keep_payload, left_out=left_out
+        )
+        task = table_files.FileTask(
+            decoding=decoding,
+            of_batch=self._of_batch(),
+            tables=tables,
+            codec=table_files.codec_of(str(spark.conf.get("spark.sql.parquet.compression.codec"))),
+        )
+        rows = self.rows(spark, self.manifest.schemas, self.splits)
+        return rows.mapInArrow(
+            partial(table_files.table_files, task), parsed(table_files.FILES_SQL)
+        )
+
+    def table_schema(self, table: str, *, keep_payload: bool) -> StructType:
+        """Columns of a table with this batch, and the column that it is partitioned by."""
+        if table == file_moves.QUARANTINE:
+            own = [executor_tasks.OF_QUARANTINE_SQL]
+        else:
+            (kind,) = (one for one in self.plan.types if one.name == table)
+            own = executor_tasks.columns_sql(kind, keep_payload=keep_payload)
+        return parsed(", ".join([envelope.ENVELOPE_SQL, *own, f"{envelope.EVENT_DATE} date"]))
 
     def _read(self, spark: SparkSession, parts: Iterable[Part], wanted: set[str]) -> DataFrame:
         """Read those of the files that hold rows of these schemas."""
@@ -165,15 +192,22 @@ class StagedBatch:
             payload_format=self.manifest.payload_format,
         )
 
+    def _of_batch(self) -> dict[str, str | int]:
+        """Envelope columns that are the same for all rows of the batch."""
+        return {
+            envelope.ORG_ID: self.manifest.org_id,
+            envelope.TOPIC: self.manifest.topic,
+            envelope.BATCH_ID: self.manifest.batch_id,
+            envelope.BATCH_NUMBER: self.manifest.batch_number,
+        }
+
     def _envelope(self) -> list[str]:
         """Make the SQL of the envelope columns, which stand beside an event's own."""
         of_batch = {
-            envelope.ORG_ID: statements.text(self.manifest.org_id),
-            envelope.TOPIC: statements.text(self.manifest.topic),
-            envelope.BATCH_ID: statements.text(self.manifest.batch_id),
-            envelope.BATCH_NUMBER: f"CAST({self.manifest.batch_number} AS BIGINT)",
-            envelope.REPLAY_ID: f"lower(hex({envelope.REPLAY_ID}))",
+            name: statements.text(value) if isinstance(value, str) else f"CAST({value} AS BIGINT)"
+            for name, value in self._of_batch().items()
         }
+        of_batch[envelope.REPLAY_ID] = f"lower(hex({envelope.REPLAY_ID}))"
         return [f"{of_batch.get(name, name)} AS {name}" for name in envelope.ENVELOPE]
 
 

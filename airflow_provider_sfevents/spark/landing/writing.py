@@ -1,45 +1,38 @@
-"""Files that an attempt writes into its own folder before anything is published.
-
-Written rows are counted by split (the staged files that one task reads). Only a split with too few
-rows is read once more, for the quarantine.
-"""
+"""Files that an attempt writes into its own folder before anything is published."""
 
 from __future__ import annotations
 
+import io
 import logging
 import time
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import StagingError
+from airflow_provider_sfevents.spark.landing.table_files import FILE, PARTITIONS, PIECE, SEPARATOR
+from airflow_provider_sfevents.spark.remote import is_remote
 from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.side_by_side import side_by_side
+from airflow_provider_sfevents.spark.stores.parquet_footers import Footer, footer_of
 from airflow_provider_sfevents.spark.tables import file_moves
+from airflow_provider_sfevents.spark.tables.sessions import FEW_ROWS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Set as AbstractSet
+    from collections.abc import Mapping, Set as AbstractSet
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
     from airflow_provider_sfevents.spark.files import Files
     from airflow_provider_sfevents.spark.landing.staged_batch import StagedBatch
-    from airflow_provider_sfevents.spark.schema.event_columns import EventType
 
 logger = logging.getLogger(__name__)
 
-OPEN_FILES = 10
-"""Dates of a split that are written side by side.
 
-A usual one has one or two; Spark sorts what comes of further ones.
-"""
-
-_ALL_DIFFERENT = (envelope.EVENT_ID, envelope.REPLAY_ID, envelope.ORDINAL, envelope.RAW_PAYLOAD)
-"""Columns of which Parquet would make a dictionary of the values, to drop it: no value comes twice.
-"""
+_FEW_BYTES = 16 * 2**20
+"""Payload bytes of a batch whose files the driver may write."""
 
 
 class AttemptWriter:
@@ -64,24 +57,22 @@ class AttemptWriter:
         self._folder = folder
         self._keep_payload = keep_payload
         self._left_out: frozenset[int] = frozenset()
-        self._lacking: list[int] = []
-        self._written: dict[str, dict[str, int]] = {}
         self._times: dict[str, tuple[int, int]] = {}
-        self.schemas: dict[str, StructType] = {}
+        self.written: dict[str, int] = {}
+        """Rows by written file, relative to the attempt's folder."""
+        self.contents: dict[str, bytes] = {}
+        """Contents of the files that the driver wrote."""
 
     def first_reason(self) -> str:
         """Return the reason of the first event in the quarantine that was written."""
         found = (
-            self._spark.read.parquet(f"{self._folder}/{file_moves.QUARANTINE}/*")
+            self._spark.read.parquet(
+                f"{self._folder}/{file_moves.folder_of(file_moves.QUARANTINE)}"
+            )
             .orderBy(envelope.ORDINAL)
             .first()
         )
         return str(found[envelope.REASON]) if found else "unknown"
-
-    @property
-    def written(self) -> dict[str, int]:
-        """Rows by written file, relative to the attempt's folder."""
-        return {path: rows for table in self._written.values() for path, rows in table.items()}
 
     @property
     def left_out(self) -> frozenset[int]:
@@ -90,21 +81,28 @@ class AttemptWriter:
 
     def times(self, table: str) -> tuple[datetime | None, datetime | None]:
         """Smallest and largest event time of a table's rows."""
-        found = [at for path in self._written[table] for at in self._times.get(path, ())]
+        paths = (path for path in self.written if file_moves.table_of(path) == table)
+        found = [at for path in paths for at in self._times.get(path, ())]
         if not found:
             return None, None
         return _instant(min(found)), _instant(max(found))
 
     def rows(self) -> dict[str, int]:
         """Number of rows by table; tables without rows are left out."""
-        counts = {table: sum(paths.values()) for table, paths in self._written.items()}
-        return {table: rows for table, rows in counts.items() if rows}
+        counts: dict[str, int] = {}
+        for path, rows in self.written.items():
+            table = file_moves.table_of(path)
+            counts[table] = counts.get(table, 0) + rows
+        return counts
+
+    def schema(self, table: str) -> StructType:
+        """Columns of a table with what was written."""
+        return self._batch.table_schema(table, keep_payload=self._keep_payload)
 
     def write(self) -> None:
-        self._write_types(self._batch.plan.types)
-        self._lacking = self._splits_lacking()
-        if self._lacking:
-            self._write_quarantine()
+        """Write all tables."""
+        if self._batch.manifest.events:
+            self._write(None)
 
     def leave_out(self, found: Mapping[str, AbstractSet[int]]) -> None:
         """Rewrite the tables that hold these events without them.
@@ -113,111 +111,75 @@ class AttemptWriter:
         """
         self._left_out = self._left_out.union(*found.values())
         for table in found:
-            self._files.remove(f"{self._folder}/{table}")
-            self._written.pop(table, None)
-        self._write_types(kind for kind in self._batch.plan.types if kind.name in found)
-        if file_moves.QUARANTINE in found:
-            self._write_quarantine()
+            self._files.remove(f"{self._folder}/{file_moves.folder_of(table)}")
+        for path in [path for path in self.written if file_moves.table_of(path) in found]:
+            del self.written[path]
+            self.contents.pop(path, None)
+        self._write(frozenset(found))
 
-    def _write_types(self, kinds: Iterable[EventType]) -> None:
-        """Write all events of some types, in parallel.
+    def _write(self, tables: frozenset[str] | None) -> None:
+        """Add the files of these tables; None: of all.
 
-        Events of one schema are written in staged order. Events of several schemas are read schema
-        by schema, and therefore sorted.
-        """
-        in_order: list[EventType] = []
-        sorted_anew: list[EventType] = []
-        for kind in kinds:
-            (in_order if len(kind.schemas) == 1 else sorted_anew).append(kind)
-        self._keep_open(OPEN_FILES)
-        side_by_side(partial(self._write_type, in_order=True), in_order)
-        self._keep_open(0)
-        side_by_side(partial(self._write_type, in_order=False), sorted_anew)
-
-    def _keep_open(self, files: int) -> None:
-        """Let a task write so many dates at once; Spark sorts the rows if there are more dates."""
-        self._spark.conf.set("spark.sql.maxConcurrentOutputFileWriters", str(files))
-
-    def _write_type(self, kind: EventType, *, in_order: bool) -> None:
-        rows = self._batch.decoded(
-            self._spark,
-            kind,
-            keep_payload=self._keep_payload,
-            left_out=self._left_out,
-            splits=self._batch.splits,
-        )
-        self._write(kind.name, rows, in_order=in_order)
-
-    def _write_quarantine(self) -> None:
-        self._write(file_moves.QUARANTINE, self._quarantined(), in_order=False)
-
-    def _quarantined(self) -> DataFrame:
-        splits = [self._batch.splits[index] for index in self._lacking]
-        return self._batch.undecodable(self._spark, splits, left_out=self._left_out)
-
-    def _write(self, table: str, rows: DataFrame, *, in_order: bool) -> None:
-        """Add rows to the files that were written for the table.
-
-        One split is one task, so that each of its dates becomes one file, in the batch's order.
-
-        :param in_order: the tasks' rows are in that order already, of whatever dates: they are
-            written as they come.
+        One split is one task, so that each of its dates becomes one file of a table, in the
+        batch's order.
         """
         began = time.monotonic()
-        steps.reached(steps.LANDING_WRITE, table)
-        self.schemas[table] = _without(rows.schema, envelope.SPLIT)
-        if not in_order:
-            rows = rows.sortWithinPartitions(envelope.EVENT_DATE, envelope.SPLIT, envelope.ORDINAL)
-        writer = rows.write.mode("append").partitionBy(envelope.EVENT_DATE, envelope.SPLIT)
-        plain = {f"parquet.enable.dictionary#{column}": "false" for column in _ALL_DIFFERENT}
-        writer.options(**plain).option(
-            "mapreduce.fileoutputcommitter.marksuccessfuljobs", "false"
-        ).parquet(f"{self._folder}/{table}")
-        self._files.check_shared(f"{self._folder}/{table}")
-        before = self._written.get(table, {})
-        paths = [
-            f"{table}/{path}"
-            for path in self._files.walk(f"{self._folder}/{table}")
-            if path.endswith(".parquet")
-        ]
-        counts = {path: before[path] for path in paths if path in before}
-        counts |= self._counted([path for path in paths if path not in before])
-        self._written[table] = counts
+        manifest = self._batch.manifest
+        steps.reached(steps.LANDING_WRITE, manifest.batch_id)
+        pieces = self._batch.table_files(
+            self._spark, keep_payload=self._keep_payload, left_out=self._left_out, tables=tables
+        )
+        few = manifest.events <= FEW_ROWS and manifest.bytes <= _FEW_BYTES
+        write = self._write_here if few and not is_remote(self._spark) else self._write_there
+        footers = write(pieces)
+        for path, footer in footers.items():
+            self.written[path] = footer.rows
+            if footer.low is not None and footer.high is not None:
+                self._times[path] = footer.low, footer.high
         logger.info(
-            "%s: %s in %s written in %.1f s.",
-            table,
-            counted(sum(counts.values()), "row"),
-            counted(len(counts), "file"),
+            "%s in %s written in %.1f s.",
+            counted(sum(footer.rows for footer in footers.values()), "row"),
+            counted(len(footers), "file"),
             time.monotonic() - began,
         )
 
-    def _counted(self, paths: list[str]) -> dict[str, int]:
-        """Rows of files that were just written."""
+    def _write_here(self, pieces: DataFrame) -> dict[str, Footer]:
+        """Write small files from the driver: on a disk, Hadoop starts processes for each file."""
+        found: dict[str, bytes] = {}
+        for table, date, split, _, piece in sorted(pieces.collect()):
+            path = file_moves.written_path(table, date, split)
+            found[path] = found.get(path, b"") + piece + SEPARATOR.encode()
+        side_by_side(
+            lambda one: self._files.write_in_place(f"{self._folder}/{one}", found[one]), found
+        )
+        self.contents |= found
+        return {
+            path: footer_of(io.BytesIO(one), envelope.EVENT_TIME) for path, one in found.items()
+        }
+
+    def _write_there(self, pieces: DataFrame) -> dict[str, Footer]:
+        """Let the tasks write files."""
+        rows = pieces.sortWithinPartitions(*PARTITIONS, PIECE)
+        writer = rows.selectExpr(*PARTITIONS, f"CAST({FILE} AS STRING) AS {FILE}").write
+        writer = writer.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "true")
+        writer.mode("append").partitionBy(*PARTITIONS).text(
+            self._folder, compression="none", lineSep=SEPARATOR
+        )
+        self._files.check_shared(self._folder)
+        paths = [
+            path
+            for path in self._files.walk(self._folder)
+            if path.endswith(file_moves.SUFFIX) and path not in self.written
+        ]
         urls = (f"{self._folder}/{path}" for path in paths)
-        footers = self._files.footers(urls, envelope.EVENT_TIME)
-        counts: dict[str, int] = {}
-        for path, footer in zip(paths, footers, strict=True):
+        footers = dict(zip(paths, self._files.footers(urls, envelope.EVENT_TIME), strict=True))
+        for path, footer in footers.items():
             if footer is None:
                 raise StagingError(
                     f"{self._folder}/{path} was removed right after it was written: another "
                     "attempt is at work on this batch. Run the task again."
                 )
-            counts[path] = footer.rows
-            if footer.low is not None and footer.high is not None:
-                self._times[path] = footer.low, footer.high
-        return counts
-
-    def _splits_lacking(self) -> list[int]:
-        """Indexes of the splits in which an event was not decoded."""
-        splits = self._batch.splits
-        decoded = dict.fromkeys(range(len(splits)), 0)
-        for path, rows in self.written.items():
-            decoded[file_moves.split_of(path)] += rows
-        return [split.index for split in splits if decoded[split.index] != split.events]
-
-
-def _without(schema: StructType, column: str) -> StructType:
-    return type(schema)([field for field in schema.fields if field.name != column])
+        return {path: footer for path, footer in footers.items() if footer}
 
 
 def _instant(microseconds: int) -> datetime:

@@ -28,22 +28,26 @@ EVENT_TYPE = "event_type"  # string; in quarantine only, as its table has events
 # int; the split of the batch (`splits`) that has the event. It names the landed file, and is in no
 # table.
 SPLIT = "staged_split"
+# string; the table of a file in an attempt's folder. It is in no table.
+TABLE = "event_table"
 # boolean; in the source of a MERGE only: the row is deleted. It is in no table.
 GONE = "sfevents_gone"
 
-ENVELOPE = (
-    EVENT_ID,
-    EVENT_TIME,
-    RECEIVED_AT,
-    REPLAY_ID,
-    SCHEMA_ID,
-    ORG_ID,
-    TOPIC,
-    BATCH_ID,
-    BATCH_NUMBER,
-    ORDINAL,
-)
-RESERVED = frozenset({*ENVELOPE, EVENT_DATE, RAW_PAYLOAD, REASON, EVENT_TYPE, SPLIT, GONE})
+_TYPES = {
+    EVENT_ID: "string",
+    EVENT_TIME: "timestamp",
+    RECEIVED_AT: "timestamp",
+    REPLAY_ID: "string",
+    SCHEMA_ID: "string",
+    ORG_ID: "string",
+    TOPIC: "string",
+    BATCH_ID: "string",
+    BATCH_NUMBER: "bigint",
+    ORDINAL: "bigint",
+}
+ENVELOPE = tuple(_TYPES)
+ENVELOPE_SQL = ", ".join(f"{name} {kind}" for name, kind in _TYPES.items())
+RESERVED = frozenset({*ENVELOPE, EVENT_DATE, RAW_PAYLOAD, REASON, EVENT_TYPE, SPLIT, TABLE, GONE})
 
 
 def column_name(field: str) -> str:

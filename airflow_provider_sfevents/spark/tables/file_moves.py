@@ -35,9 +35,12 @@ if TYPE_CHECKING:
 LANDING = "_landing"
 QUARANTINE = "_quarantine"
 
+SUFFIX = ".txt"
+"""Of files that Spark's text sink writes (`landing.table_files`)."""
+
 _WRITTEN = re.compile(
-    r"(?P<table>[^/]+)/(?P<folder>event_date=(?P<date>[^/]+))"
-    r"/staged_split=(?P<split>\d+)/[^/]+\.parquet"
+    r"event_table=(?P<table>[^/]+)/(?P<folder>event_date=(?P<date>[^/]+))"
+    rf"/staged_split=(?P<split>\d+)/[^/]+{re.escape(SUFFIX)}"
 )
 
 
@@ -96,9 +99,14 @@ def file_name(batch_id: str, split: int) -> str:
     return f"{batch_id}-{split:05d}.parquet"
 
 
-def split_of(written: str) -> int:
-    """Number of the split that a written file's rows come from."""
-    return int(_parsed(written)["split"])
+def folder_of(table: str) -> str:
+    """Folder of a table's written files, relative to the attempt's."""
+    return f"event_table={table}"
+
+
+def written_path(table: str, date: object, split: int) -> str:
+    """Path of a file that the driver writes, relative to the attempt's folder."""
+    return f"{folder_of(table)}/event_date={date}/staged_split={split}/part{SUFFIX}"
 
 
 def table_of(written: str) -> str:
@@ -126,7 +134,7 @@ def plan_moves(written: Iterable[str], batch_id: str) -> tuple[Move, ...]:
     """Plan the move of each written file to its path in the tables.
 
     :param written: paths below the attempt's folder:
-        `<table>/event_date=<date>/staged_split=<n>/<any name>.parquet`.
+        `event_table=<table>/event_date=<date>/staged_split=<n>/<any name>.txt`.
     :raises StagingError: two files would get one name, so that one's rows would be lost.
     """
     moves: dict[str, Move] = {}

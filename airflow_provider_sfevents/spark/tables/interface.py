@@ -37,7 +37,7 @@ class Attempt:
     """Files that an attempt has written, on their way into the tables.
 
     :param folder: URL of the attempt's own, with Parquet files:
-        `<table>/event_date=<date>/staged_split=<n>/`.
+        `event_table=<table>/event_date=<date>/staged_split=<n>/`.
     :param written: rows by file, relative to the folder.
     :param schemas: columns of what was written, by table.
     :param landed: the ledger's row; its revision counts from the row that is there.

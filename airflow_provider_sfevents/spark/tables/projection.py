@@ -46,8 +46,8 @@ def rows_by_table(
     reader = spark.read.format("parquet").schema(columns)
     # Without it Spark reads values from the names of folders, for which it wants one root.
     rows = reader.option("recursiveFileLookup", "true").load(list(folders))
-    table = f"element_at(split(_metadata.file_path, '/'), {-depth}) AS {name}"
-    return rows.selectExpr("*", table)
+    folder = f"element_at(split(_metadata.file_path, '/'), {-depth})"
+    return rows.selectExpr("*", f"substring_index({folder}, '=', -1) AS {name}")
 
 
 def view_of(rows: DataFrame) -> str:

@@ -25,7 +25,7 @@ def files_of(
     out = set(repetitions(identities, known)) if known is not None else set()
     kept = {place for ordinal, place in enumerate(events) if ordinal not in out}
     written = {
-        f"{_TABLE}/event_date=2026-01-01/staged_split={index}/spark.parquet": rows
+        f"event_table={_TABLE}/event_date=2026-01-01/staged_split={index}/spark.txt": rows
         for index, part in enumerate(batch.parts)
         if (rows := tuple(place for place in places(part) if place in kept))
     }

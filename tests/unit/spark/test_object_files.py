@@ -122,7 +122,8 @@ def test_without_file_systems_only_local_disks_are_reached() -> None:
 def test_a_server_with_a_disk_of_its_own_is_refused(tmp_path: Path) -> None:
     """A folder that a Spark Connect server wrote, and that is not here, is an error with remedy."""
     files = Files(cast("SparkSession", object()))
+    (tmp_path / "_SUCCESS").touch()
     files.check_shared(str(tmp_path))
     files.check_shared("s3a://lake/none")
-    with pytest.raises(ConfigurationError, match=r"none, and no such folder.*another disk there"):
+    with pytest.raises(ConfigurationError, match=r"none, and what it wrote.*another disk there"):
         files.check_shared(f"file://{tmp_path}/none")

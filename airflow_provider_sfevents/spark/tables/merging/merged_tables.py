@@ -270,7 +270,8 @@ class MergedTables:
         """Return the rows to land, and the table's columns, null if the batch has no values."""
         steps.reached(steps.LANDING_MOVE, table)
         schema = self._rows(table).schema
-        return parquet_files(self.spark, schema, [f"{attempt.folder}/{table}"]), schema.names
+        folder = f"{attempt.folder}/{file_moves.folder_of(table)}"
+        return parquet_files(self.spark, schema, [folder]), schema.names
 
     def _commit(self, table: str, statement: str, attempt: Attempt) -> Mapping[str, int]:
         """Run a MERGE, and return the number of rows written if the format reports it."""

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 BATCH = "e1-7"
 WRITTEN = (
-    "Order__e/event_date=2026-11-01/staged_split=0/part-00000-x.c000.snappy.parquet",
-    "Order__e/event_date=2026-11-01/staged_split=1/part-00001-x.c000.snappy.parquet",
-    "_quarantine/event_date=2026-11-02/staged_split=1/part-00000-y.c000.snappy.parquet",
+    "event_table=Order__e/event_date=2026-11-01/staged_split=0/part-00000-x.c000.txt",
+    "event_table=Order__e/event_date=2026-11-01/staged_split=1/part-00001-x.c000.txt",
+    "event_table=_quarantine/event_date=2026-11-02/staged_split=1/part-00000-y.c000.txt",
 )
 TARGETS = (
     "Order__e/event_date=2026-11-01/e1-7-00000.parquet",

@@ -1,0 +1,207 @@
+"""Parquet files of a split's rows, made by its task: one for each table and date.
+
+One Spark job writes rows of one table only, so a job for each event type would be needed. Here a
+task decodes the events of all types, and makes the Parquet files itself. Spark's text sink then
+writes them through Spark's own file systems and commit protocol:
+
+1. A row of the sink is a piece of a file. The sink writes its bytes as they are, and then a
+   separator, for which a landing chooses the four bytes that end each Parquet file.
+2. A file of much data has several pieces. A piece ends with a row group, so the separator is
+   between two row groups, where readers skip it: they go by the offsets in the file's footer.
+3. The landing reads the footer of each file before anything is published.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sfevents.spark.avro.executor_tasks import by_value, judged
+from airflow_provider_sfevents.spark.schema import envelope
+from airflow_provider_sfevents.spark.tables.file_moves import QUARANTINE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from datetime import date
+
+    import pyarrow as pa
+
+    from airflow_provider_sfevents.spark.avro.executor_tasks import Judged, Task
+
+    _Key = tuple[str, date, int]
+
+SEPARATOR = "PAR1"
+"""The last four bytes of a Parquet file."""
+
+PIECE, FILE = "piece", "file"
+PARTITIONS = (envelope.TABLE, envelope.EVENT_DATE, envelope.SPLIT)
+FILES_SQL = (
+    f"{envelope.TABLE} string, {envelope.EVENT_DATE} date, {envelope.SPLIT} int, "
+    f"{PIECE} int, {FILE} binary"
+)
+
+_MOST_HELD = 64 * 2**20
+
+_CODECS = {"uncompressed": "none", "lz4_raw": "lz4"}
+"""Names in Arrow of the codecs that Spark gives another name."""
+
+
+def codec_of(compression: str) -> str:
+    """Name in Arrow of a codec of `spark.sql.parquet.compression.codec`."""
+    return _CODECS.get(compression.lower(), compression.lower())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileTask:
+    """Input of an executor's task that makes files.
+
+    :param of_batch: envelope columns that are the same for all rows of the batch.
+    :param tables: whose files are wanted; None: all.
+    :param codec: as of `codec_of`.
+    :param most_held: bytes of decoded rows at which all of them are encoded and passed on.
+    """
+
+    decoding: Task
+    of_batch: Mapping[str, str | int]
+    tables: frozenset[str] | None
+    codec: str
+    most_held: int = _MOST_HELD
+
+
+def table_files(task: FileTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Decode staged rows, and make the files of their tables: rows of `FILES_SQL`."""
+    files: dict[_Key, _File] = {}
+    for batch in judged(task.decoding, batches):
+        for key, rows in _by_file(task, batch):
+            if key not in files:
+                files[key] = _File(rows.schema, task.codec)
+            files[key].add(rows)
+        if sum(file.held for file in files.values()) > task.most_held:
+            yield from (_row(*key, *file.cut()) for key, file in files.items() if file.held)
+    yield from (_row(*key, *file.close()) for key, file in files.items())
+
+
+def _by_file(task: FileTask, batch: Judged) -> Iterator[tuple[_Key, pa.RecordBatch]]:
+    """Divide rows by the file that they land in."""
+    for table, rows in _by_table(task.decoding, batch):
+        if task.tables is None or table in task.tables:
+            for split, of_split in by_value(rows, envelope.SPLIT):
+                for day, of_day in by_value(of_split, envelope.EVENT_DATE):
+                    yield (table, day, split), _landed(task, of_day)
+
+
+def _by_table(task: Task, batch: Judged) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Join the rows of each table, which may be of several schemas, in the batch's order."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    found: dict[str, list[pa.RecordBatch]] = {}
+    for schema_id, (good, bad) in batch.items():
+        for table, rows in ((task.names[schema_id], good), (QUARANTINE, bad)):
+            if rows is not None:
+                found.setdefault(table, []).append(rows)
+    for table, several in found.items():
+        [first, *others] = several
+        if others:
+            joined = pa.concat_batches(several)
+            first = joined.take(pc.sort_indices(joined.column(envelope.ORDINAL)))
+        yield table, first
+
+
+def _landed(task: FileTask, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Columns of a table's file: those of the envelope, then the table's own ones."""
+    import pyarrow as pa
+
+    columns = dict(zip(rows.schema.names, rows.columns, strict=True))
+    count = rows.num_rows
+    ids = columns[envelope.REPLAY_ID].to_pylist()
+    columns[envelope.REPLAY_ID] = pa.array([one.hex() for one in ids], pa.string())
+    indexes = pa.repeat(pa.scalar(0, pa.int32()), count)
+    for name, value in task.of_batch.items():
+        columns[name] = pa.DictionaryArray.from_arrays(indexes, pa.array([value]))
+    own = [name for name in columns if name not in {*envelope.ENVELOPE, *PARTITIONS}]
+    names = [*envelope.ENVELOPE, *own]
+    return pa.RecordBatch.from_arrays([columns[name] for name in names], names=names)
+
+
+class _File:
+    """A Parquet file on its way.
+
+    :ivar held: bytes of the rows that are not encoded yet.
+    """
+
+    def __init__(self, schema: pa.Schema, codec: str) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        self._encoded = _Encoded()
+        # Arrow counts what goes through it; offsets in the footer are by this count.
+        self._sink = pa.PythonFile(self._encoded, mode="w")
+        self._writer = pq.ParquetWriter(
+            self._sink, schema, compression=codec, store_schema=False, write_page_index=True
+        )
+        self._rows: list[pa.RecordBatch] = []
+        self._pieces = 0
+        self.held = 0
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        self._rows.append(rows)
+        self.held += rows.nbytes
+
+    def cut(self) -> tuple[int, bytes]:
+        """Make a row group of the rows that are held; return the piece's number and bytes."""
+        self._encode()
+        self._sink.write(SEPARATOR.encode())
+        return self._piece()
+
+    def close(self) -> tuple[int, bytes]:
+        """Return the number and bytes of the last piece."""
+        self._encode()
+        self._writer.close()
+        return self._piece()
+
+    def _encode(self) -> None:
+        import pyarrow as pa
+
+        if self._rows:
+            self._writer.write_table(pa.Table.from_batches(self._rows))
+        self._rows, self.held = [], 0
+
+    def _piece(self) -> tuple[int, bytes]:
+        """Take what was encoded; Spark writes the separator behind it."""
+        self._pieces += 1
+        return self._pieces, self._encoded.take().removesuffix(SEPARATOR.encode())
+
+
+class _Encoded:
+    """File object for Arrow: the bytes that were written and not taken yet."""
+
+    closed = False
+
+    def __init__(self) -> None:
+        self._written: list[bytes] = []
+
+    def write(self, data: Any) -> None:
+        self._written.append(bytes(data))
+
+    def flush(self) -> None:
+        """Do nothing, as `close`: what was written stays until it is taken."""
+
+    close = flush
+
+    def take(self) -> bytes:
+        taken, self._written = self._written, []
+        return b"".join(taken)
+
+
+def _row(table: str, day: date, split: int, number: int, piece: bytes) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    arrays = [
+        pa.array([table], pa.string()),
+        pa.array([day], pa.date32()),
+        pa.array([split], pa.int32()),
+        pa.array([number], pa.int32()),
+        pa.array([piece], pa.binary()),
+    ]
+    return pa.RecordBatch.from_arrays(arrays, names=[*PARTITIONS, PIECE, FILE])
