@@ -159,7 +159,7 @@ def test_where_a_store_cannot_replace_a_file_in_one_step_the_landing_is_refused(
     landed = lake.landed("0f3c-2")
     attempt = Attempt(
         folder=f"{lake.root}/_landing/0f3c-2/a",
-        written={f"{DATE}/staged_split=0/part-0.parquet": 2},
+        written={f"event_table={DATE}/staged_split=0/part-0.txt": 2},
         landed=landed,
         left_overs=True,
         before=landed.files,

@@ -77,7 +77,7 @@ def comparison(
     """
     ours = " UNION ALL ".join(
         f"SELECT {TABLE}, {IDENTITY}, {envelope.ORDINAL} "  # noqa: S608 - all is quoted
-        f"FROM {rows.view} LATERAL VIEW explode({_identities(rows)}) AS {IDENTITY}"
+        f"FROM {_identified(rows)}"
         for rows in written
     )
     query = f"SELECT {TABLE}, {OURS} AS {KIND}, {IDENTITY}, {envelope.ORDINAL} FROM ({ours})"  # noqa: S608
@@ -97,25 +97,34 @@ def comparison(
 def _landed(rows: Rows, org_id: str, topic: str) -> str:
     """Select the identities of a topic's landed rows; a row without one is selected, too."""
     return (
-        f"SELECT {TABLE}, {envelope.BATCH_ID}, {IDENTITY} FROM {rows.view} "  # noqa: S608 - all is quoted
-        f"LATERAL VIEW OUTER explode({_identities(rows)}) AS {IDENTITY} "
+        f"SELECT {TABLE}, {envelope.BATCH_ID}, {IDENTITY} "  # noqa: S608 - all is quoted
+        f"FROM {_identified(rows, without=True)} "
         f"WHERE {envelope.ORG_ID} = {text(org_id)} AND {envelope.TOPIC} = {text(topic)} "
         f"AND {envelope.BATCH_ID} IS NOT NULL"
     )
 
 
-def _identities(rows: Rows) -> str:
-    """Spell the identities that a row has, as an array."""
+def _identified(rows: Rows, *, without: bool = False) -> str:
+    """Spell rows with their identities, of which a change event may have two.
+
+    :param without: rows without an identity, too.
+    """
     event_id = envelope.EVENT_ID
-    found = [f"CASE WHEN {event_id} <> '' THEN {event_id} END"]
-    if rows.natural:
-        members = [f"{HEADER}.{quoted(name)}" for name in NATURAL]
-        whole = " AND ".join(f"{member} IS NOT NULL" for member in members)
-        pairs = ", ".join(
-            f"{text(name)}, {member}" for name, member in zip(NATURAL, members, strict=True)
-        )
-        found.append(
-            f"CASE WHEN {whole} AND {HEADER}.transactionKey <> '' THEN "
-            f"to_json(named_struct({pairs})) END"
-        )
-    return f"array_compact(array({', '.join(found)}))"
+    if not rows.natural:
+        some = "" if without else f" WHERE {event_id} <> ''"
+        return f"(SELECT *, nullif({event_id}, '') AS {IDENTITY} FROM {rows.view}{some})"  # noqa: S608
+    members = [f"{HEADER}.{quoted(name)}" for name in NATURAL]
+    whole = " AND ".join(f"{member} IS NOT NULL" for member in members)
+    pairs = ", ".join(
+        f"{text(name)}, {member}" for name, member in zip(NATURAL, members, strict=True)
+    )
+    found = (
+        f"nullif({event_id}, '')",
+        f"CASE WHEN {whole} AND {HEADER}.transactionKey <> '' "
+        f"THEN to_json(named_struct({pairs})) END",
+    )
+    outer = "OUTER " if without else ""
+    return (
+        f"{rows.view} LATERAL VIEW {outer}explode(array_compact(array({', '.join(found)}))) "
+        f"AS {IDENTITY}"
+    )

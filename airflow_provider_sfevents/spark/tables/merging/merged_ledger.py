@@ -30,7 +30,10 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.tables.interface import Dialect
     from airflow_provider_sfevents.spark.tables.ledger import LedgerRow, LedgerView
 
-_PROPERTIES = {naming.ICEBERG: iceberg.PROPERTIES}
+_PROPERTIES = {
+    # Copying would first look for the files to copy, in a job of its own.
+    naming.ICEBERG: {**iceberg.PROPERTIES, "write.merge.mode": "merge-on-read"}
+}
 _REFUSAL = "sfevents: the ledger has the batch in another form"
 _CHECK, _CLAIM = -1, 0
 """Revisions of rows of a MERGE's source that are not written as they are: one to compare, one for

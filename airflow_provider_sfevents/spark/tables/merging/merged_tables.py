@@ -74,6 +74,8 @@ class MergedTables:
         self._dialect = dialect
         self.root = root
         self._seen: dict[str, tuple[str, StructType]] = {}
+        # Schemas of tables that were made ready, for the first try of their commits.
+        self._ready: dict[str, StructType] = {}
         self.label = dialect.label
         self.ledger = MergedLedger(spark, dialect)
 
@@ -85,7 +87,7 @@ class MergedTables:
 
         Empty for a table that no landing made, since such a table is refused before it gets a row.
         """
-        if not self._dialect.exists(table):
+        if table not in self._seen and not self._dialect.exists(table):
             return {}
         version = self._dialect.version(table)
         if table not in self._seen or self._seen[table][0] != version:
@@ -200,7 +202,7 @@ class MergedTables:
     def _make_ready(self, table: str, wanted: StructType) -> None:
         """Make the table, or add the columns that it lacks."""
         target = self._dialect.identifier(table)
-        if not self._dialect.exists(table):
+        if table not in self._seen and not self._dialect.exists(table):
             self.spark.sql(
                 statements.create(
                     target,
@@ -216,6 +218,8 @@ class MergedTables:
         if lacking := statements.add_columns(target, had, wanted):
             logger.info("%s: %s", self.label(table), lacking)
             self.spark.sql(lacking)
+        else:
+            self._ready[table] = had
 
     def _check_columns(self, table: str, had: StructType) -> None:
         if missing := [name for name in _NEEDED if name not in had.names]:
@@ -269,7 +273,7 @@ class MergedTables:
     def _source(self, table: str, attempt: Attempt) -> tuple[DataFrame, list[str]]:
         """Return the rows to land, and the table's columns, null if the batch has no values."""
         steps.reached(steps.LANDING_MOVE, table)
-        schema = self._rows(table).schema
+        schema = self._ready.pop(table, None) or self._rows(table).schema
         folder = f"{attempt.folder}/{file_moves.folder_of(table)}"
         return parquet_files(self.spark, schema, [folder]), schema.names
 
