@@ -121,7 +121,7 @@ def _in_spark(
     :param files: a part of the names of the files that have the value, once it is written.
     :param conf: arguments for `spark-submit`.
     """
-    columns = [f"{COLUMN}{name}" for name in ("payload", column, "event_text")]
+    columns = [f"{COLUMN}{name}" for name in ("payload", column, "event_values", "events")]
     with tempfile.TemporaryDirectory() as folder:
         given = {
             **quick_start("local[1]", 0, {}),

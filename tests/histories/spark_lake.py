@@ -18,8 +18,13 @@ from airflow_provider_sfevents.spark.current_state import state_tables
 from airflow_provider_sfevents.spark.current_state.apply_events import apply_events
 from airflow_provider_sfevents.spark.current_state.apply_run import begun
 from airflow_provider_sfevents.spark.current_state.event_intake import Arrived
-from airflow_provider_sfevents.spark.current_state.event_rows import EVENTS_SQL, event_rows
-from airflow_provider_sfevents.spark.current_state.frames import collected, local_rows
+from airflow_provider_sfevents.spark.current_state.event_rows import (
+    EVENTS_SQL,
+    event_rows,
+    events_sql,
+    values_column,
+)
+from airflow_provider_sfevents.spark.current_state.frames import collected, local_rows, together
 from airflow_provider_sfevents.spark.current_state.snapshot.apply_snapshot import (
     apply_snapshot_rows,
 )
@@ -91,11 +96,11 @@ class SparkLake(Lake):
                 admission = admit(progress_of(run.progress), batch)
                 if admission.kind == "rerun":
                     return True
-                rows = local_rows(self.tables.spark, event_rows(arrived).to_pylist(), EVENTS_SQL)
+                rows = events_of(self.tables.spark, arrived, layouts)
                 # By turns in the driver and in executors: both must give the same result.
                 few = 10_000 if batch.batch_number % 2 else -1
                 folder = f"{run.folder}/arrived"
-                events = Arrived(self.tables, [lambda _: rows], len(arrived), folder, few, few)
+                events = Arrived(self.tables, [lambda _: rows], len(arrived), folder, 0, few, few)
                 self.counts.update(apply_events(run, batch, admission, events, layouts))
         except JobDiedError:
             return False
@@ -132,7 +137,7 @@ class SparkLake(Lake):
         """Read all tables."""
         state = self.tables
         self.rows = {
-            (entity, row["record_id"]): state_of(row, GROWN)
+            (entity, row["record_id"]): state_of(row, GROWN.columns)
             for entity in PREFIXES
             for row in collected(state.rows(entity, row_sql(GROWN)))
         }
@@ -153,6 +158,20 @@ class SparkLake(Lake):
         }
         standing = state.progress()
         self.applied_through, self.entities = standing.text, dict(standing.entities)
+
+
+def events_of(spark: Any, changes: Sequence[Change], layouts: Mapping[str, Layout]) -> Any:
+    """Rows of events as they come from event tables: parts of the header, and columns of values."""
+    found = [local_rows(spark, [], EVENTS_SQL)]
+    for entity in sorted({one.entity for one in changes}):
+        own = [one for one in changes if one.entity == entity]
+        rows = [
+            {**row, values_column(entity): one.values}
+            for row, one in zip(event_rows(own).to_pylist(), own, strict=True)
+        ]
+        columns = layouts[entity].columns if entity in layouts else ()
+        found.append(local_rows(spark, rows, events_sql(entity, columns)))
+    return together(found)
 
 
 def _key(row: Mapping[str, Any]) -> Key:

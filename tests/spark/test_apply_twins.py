@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,15 +13,21 @@ from airflow_provider_sfevents.exceptions import PositionConflictError
 from airflow_provider_sfevents.spark.changes import tables
 from airflow_provider_sfevents.spark.changes.order import EventOrder
 from airflow_provider_sfevents.spark.changes.source import ChangeBatch, admit
+from airflow_provider_sfevents.spark.changes.transactions import SEEN_FOR, SILENCE
 from airflow_provider_sfevents.spark.current_state import state_tables
 from airflow_provider_sfevents.spark.current_state.apply_events import apply_events
 from airflow_provider_sfevents.spark.current_state.apply_run import begun
-from airflow_provider_sfevents.spark.current_state.event_intake import Arrived
-from airflow_provider_sfevents.spark.current_state.event_rows import EVENTS_SQL, event_rows
+from airflow_provider_sfevents.spark.current_state.event_intake import (
+    Arrived,
+    released_events,
+    see,
+)
 from airflow_provider_sfevents.spark.current_state.frames import collected, local_rows
+from airflow_provider_sfevents.spark.current_state.state_rows import order_parts
 from airflow_provider_sfevents.spark.current_state.state_tables import open_state, progress_of
 from tests.harness.step_hooks import no_step, on_steps
 from tests.histories.delivery import SOURCE
+from tests.histories.spark_lake import events_of
 from tests.unit.changes.building import LAYOUT, A, B, change, second
 
 if TYPE_CHECKING:
@@ -83,9 +90,9 @@ class Records:
             begun(self.tables, new_entities="empty", history=True) as run,
         ):
             admission = admit(progress_of(run.progress), batch)
-            rows = local_rows(self.tables.spark, event_rows(events).to_pylist(), EVENTS_SQL)
-            arrived = Arrived(self.tables, [lambda _: rows], len(events), f"{run.folder}/arrived")
             layouts = {one.entity: LAYOUT for one in events}
+            rows = events_of(self.tables.spark, events, layouts)
+            arrived = Arrived(self.tables, [lambda _: rows], len(events), f"{run.folder}/arrived")
             apply_events(run, batch, admission, arrived, layouts)
 
     def rows(self, name: str) -> list[Any]:
@@ -146,3 +153,38 @@ def test_a_stale_run_changes_nothing_by_any_statement(
 
     for name, there in before.items():
         assert records.rows(TABLES.get(name, name)) != there, name
+
+
+def test_old_identities_go_in_the_commit_that_adds_new_ones(
+    table_format: str, spark: Any, tmp_path: Path
+) -> None:
+    """Every tenth batch removes the identities older than 12 days, and those alone."""
+    state = open_state(spark, str(tmp_path / "records"), table_format)
+    number, new = 10, change(0, "CREATE", A)
+    batch = ChangeBatch(
+        source=SOURCE,
+        epoch="e",
+        batch_number=number,
+        start="earliest",
+        end="0a",
+        ended_by=SILENCE,
+        opened_at=second(0),
+    )
+    ages = {"old": SEEN_FOR + timedelta(seconds=1), "recent": SEEN_FOR}
+    rows = [
+        {**order_parts(EventOrder(1, 1, at), "event"), "event_identity": name, "seen_at": when}
+        for at, (name, when) in enumerate((name, second(0) - age) for name, age in ages.items())
+    ]
+    with begun(state) as run:
+        run.take()
+        state.append(
+            state_tables.SEEN, local_rows(state.spark, rows, tables.SEEN_SQL), writer=run.token
+        )
+        found = events_of(state.spark, [new], {new.entity: LAYOUT})
+        arrived = Arrived(state, [lambda _: found], 1, f"{run.folder}/arrived")
+        order = arrived.look((1, number), SILENCE)
+
+        see(run, batch, released_events(run, arrived, order), arrived, order)
+
+    there = collected(state.rows(state_tables.SEEN, tables.SEEN_SQL))
+    assert {row["event_identity"] for row in there} == {"recent", new.identity}

@@ -1,6 +1,7 @@
-"""Events as JSON text, for the table of events that are kept or held back.
+"""Events as JSON text, for the table of events that are set aside.
 
-The text holds all values, so this table has the same columns for events of any entity.
+Elsewhere events travel as columns. They are text here for two reasons: one table holds events of
+all entities, whose columns differ; and an event may wait while the columns of its entity change.
 """
 
 from __future__ import annotations

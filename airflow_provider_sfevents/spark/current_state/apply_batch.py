@@ -221,8 +221,9 @@ def _applied(
     columns = entity_columns(state, landed, options.on_type_change)
     reading = EventPlace(generation=admission.generation, batch_number=batch.batch_number)
     events = LandedEvents(state, landed, reading, columns.ways)
-    number = landed.staged.manifest.events
-    arrived = Arrived(state, events.sources(), number, f"{run.folder}/arrived")
+    manifest = landed.staged.manifest
+    folder = f"{run.folder}/arrived"
+    arrived = Arrived(state, events.sources(), manifest.events, folder, manifest.bytes)
     layouts = {name: layout_of(one.after.columns) for name, one in columns.evolutions.items()}
     return apply_events(
         run,

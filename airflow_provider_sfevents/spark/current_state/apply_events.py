@@ -87,11 +87,11 @@ def apply_events(
     run.ensure_writer()
     before()
     for one in found:
-        state.make_entity(one.entity, one.layout, history=run.history)
+        state.make_entity(one.entity, one.folding.layout, history=run.history)
     commits = _commits(run, plan, states, found)
     commits.open_transaction(open_transaction(run, arrived, order))
     if order.identified:
-        commits.add("seen", partial(see, run, batch, released, arrived))
+        commits.add("seen", partial(see, run, batch, released, arrived, order))
     new = {entity: None for entity in plan.entities if entity not in run.entities}
     after = replace(plan.progress, open_from=order.open_from, deletions=run.deletions)
     commits.add("applied_through", partial(run.advance, progress_text.to_text(after), new))
@@ -99,7 +99,7 @@ def apply_events(
     return {
         **_counts(found),
         "open_events": order.open_events,
-        "repeated": len(order.repeats),
+        "repeated": order.repeated,
         **entries_left(state.entries() if state_tables.RESYNC in written else entries),
     }
 
@@ -172,15 +172,16 @@ def _folded(
     if entity not in told and not wide.prefix_updates:
         return None
     layout = layouts[entity]
+    touched = released.touched(entity)
     folding = Folding(
         layout=layout,
         deletions=run.deletions,
         entry=wide.state.entry,
         prefix_updates=wide.prefix_updates,
         history=run.history,
+        fields=touched.fields.union(*(one.fields for one in wide.prefix_updates)),
     )
     prefixes = sorted({one for change in wide.prefix_updates for one in change.addressed.prefixes})
-    touched = released.touched(entity)
     few = touched.ids is not None and not prefixes
     rows = acted(
         run.state.spark,
@@ -191,7 +192,7 @@ def _folded(
         few=few,
     )
     return EntityOutcomes(
-        entity=entity, layout=layout, rows=rows, counts=count_outcomes(rows), few=few
+        entity=entity, folding=folding, rows=rows, counts=count_outcomes(rows), few=few
     )
 
 

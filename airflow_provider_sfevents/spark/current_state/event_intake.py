@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial, reduce
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import StagingError
@@ -22,14 +22,29 @@ from airflow_provider_sfevents.spark.current_state.event_order import (
     in_task,
     of_rows,
 )
-from airflow_provider_sfevents.spark.current_state.event_rows import EVENTS_SQL
-from airflow_provider_sfevents.spark.current_state.frames import FEW, collected, local_rows, once
+from airflow_provider_sfevents.spark.current_state.event_rows import (
+    EVENTS_SQL,
+    VALUES,
+    event_of,
+    held_rows,
+    values_column,
+)
+from airflow_provider_sfevents.spark.current_state.frames import (
+    FEW,
+    FEW_BYTES,
+    acted,
+    collected,
+    local_rows,
+    once,
+    together,
+)
 from airflow_provider_sfevents.spark.current_state.state_rows import order_of, order_parts
 from airflow_provider_sfevents.spark.schema.envelope import GONE
+from airflow_provider_sfevents.spark.schema.field_types import quoted
 from airflow_provider_sfevents.spark.tables.statements import text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame
 
@@ -50,8 +65,14 @@ _LIGHT = (
     "transaction_key",
     "sequence_number",
     "committed_at",
-    "event_identity",
-    "CASE WHEN is_wide THEN event_text END AS event_text",
+)
+_WIDE = ("changed_fields", "nulled_fields", "diff_fields", "event_defect", "event_text")
+# A text's fields have the names of `Change`.
+_NAMES = "changed array<string>, nulled array<string>, diffs array<string>"
+_FIELDS = (
+    "explode(CASE WHEN event_text IS NULL THEN concat(changed_fields, nulled_fields, diff_fields) "
+    f"ELSE transform(array(from_json(event_text, '{_NAMES}')), "
+    "one -> concat(one.changed, one.nulled, one.diffs))[0] END)"
 )
 _SEEN = dict(zip(_ORDER, ("seen_generation", "seen_batch_number", "seen_ordinal"), strict=True))
 _NEW = dict.fromkeys(_SEEN.values())
@@ -76,7 +97,9 @@ class Arrived:
         called.
     :param number: number of the batch's own events.
     :param folder: URL for files of many events; the folder does not exist yet.
-    :param few: up to this number of events, held ones included, the driver holds their values.
+    :param size: bytes of the batch's own events.
+    :param few: up to this number of events, held ones included, the driver holds their values,
+        unless they have more than `FEW_BYTES`.
     :param in_driver: up to this number of events the driver sorts them; a task sorts more.
     """
 
@@ -86,6 +109,7 @@ class Arrived:
         sources: Sequence[Find],
         number: int,
         folder: str,
+        size: int = 0,
         few: int = FEW,
         in_driver: int = IN_DRIVER,
     ) -> None:
@@ -94,18 +118,22 @@ class Arrived:
         self._sources = sources
         self._number = number
         self._folder = folder
-        self._few = few
+        self._few = few if size <= FEW_BYTES else -1
+        self._size = size
         self._in_driver = in_driver
         self.few = True
-        self.own = self.held = local_rows(state.spark, [], EVENTS_SQL)
+        self.own = local_rows(state.spark, [], EVENTS_SQL)
+        self.held = local_rows(state.spark, [], tables.OPEN_TRANSACTION_SQL)
         self.stale: DataFrame | None = None
         """Orders of rows that do not belong to the open transaction any more."""
         self.met = local_rows(state.spark, [], _MET_SQL)
         """Identities of the events that have been seen, each with its first order."""
+        self.repeats: DataFrame | None = None
+        """Orders of events that are repeats."""
 
     @property
     def rows(self) -> DataFrame:
-        return self.own.unionByName(self.held)
+        return together([self.own, self.held])
 
     def look(
         self, place: tuple[int, int], ended_by: str, progress: Progress | None = None
@@ -118,13 +146,17 @@ class Arrived:
         """
         rows = self._state.set_aside(tables.OPEN_TRANSACTION, pinned=True)
         is_open, is_stale = open_conditions(place, progress)
+        # With a batch of many events the texts are not read.
+        texts = "event_text" if self._number <= self._few else "''"
         (found,) = collected(
             rows.selectExpr(
-                f"count_if({is_open}) AS open_rows", f"count_if({is_stale}) AS stale_rows"
+                f"count_if({is_open}) AS open_rows",
+                f"count_if({is_stale}) AS stale_rows",
+                f"coalesce(sum(length({texts})) FILTER (WHERE {is_open}), 0) AS held_size",
             )
         )
         total = self._number + found["open_rows"]
-        self.few = total <= self._few
+        self.few = total <= self._few and self._size + found["held_size"] <= FEW_BYTES
         self.own = self._found()
         if found["open_rows"]:
             held = rows.where(is_open)
@@ -137,9 +169,7 @@ class Arrived:
                 f"{self._folder}/stale",
                 few=found["stale_rows"] <= FEW,
             )
-        light = self.own.selectExpr(*_LIGHT, "true AS is_own").unionAll(
-            self.held.selectExpr(*_LIGHT, "false AS is_own")
-        )
+        light = together([_light(self.own, "true"), _light(self.held, "false")])
         seen = self._state.rows(state_tables.SEEN, tables.SEEN_SQL, pinned=True)
         if self.few:
             return self._ordered_here(light, seen, ended_by)
@@ -152,9 +182,19 @@ class Arrived:
         )
         joined = light.join(self.met, "event_identity", "left")
         if total <= self._in_driver:
-            return of_rows(collected(joined), ended_by)
-        answer = joined.repartition(1).mapInArrow(partial(in_task, ended_by), ANSWER_SQL)
-        return answered(bytes(answer.collect()[0][0]))
+            return self._in_driver_sorted(collected(joined), ended_by)
+        sorted_rows = joined.repartition(1).mapInArrow(partial(in_task, ended_by), ANSWER_SQL)
+        found_rows = once(self._spark, sorted_rows, f"{self._folder}/sorted", few=False)
+        self.repeats = found_rows.where("answer IS NULL").select(*_ORDER)
+        (row,) = found_rows.where("answer IS NOT NULL").select("answer").collect()
+        return answered(bytes(row[0]))
+
+    def _in_driver_sorted(self, rows: Iterable[Mapping[str, object]], ended_by: str) -> Ordered:
+        found = of_rows(rows, ended_by)
+        columns = ", ".join(f"{name} bigint" for name in _ORDER)
+        orders = [order_parts(one, "event") for one in found.repeats]
+        self.repeats = local_rows(self._spark, orders, columns)
+        return found
 
     def _found(self) -> DataFrame:
         """Find the batch's own events in the sources, in turn."""
@@ -164,9 +204,9 @@ class Arrived:
             if number == self._number:
                 break
             known = frozenset(
-                row["event_ordinal"]
+                ordinal
                 for one in found
-                for row in collected(one.select("event_ordinal"))
+                for ordinal in one.select("event_ordinal").toArrow().column(0).to_pylist()
             )
             rows = once(self._spark, find(known), f"{self._folder}/{at}", few=self.few)
             number += rows.count()
@@ -177,7 +217,7 @@ class Arrived:
                 "event tables and the staged files: rows "
                 "changed meanwhile. Nothing was applied. Run the task again."
             )
-        return reduce(lambda one, other: one.unionAll(other), found) if found else self.own
+        return together(found) if found else self.own
 
     def _ordered_here(self, light: DataFrame, seen: DataFrame, ended_by: str) -> Ordered:
         rows = collected(light)
@@ -192,9 +232,18 @@ class Arrived:
         self.met = local_rows(
             self._spark, [{"event_identity": one, **parts[one]} for one in parts], _MET_SQL
         )
-        return of_rows(
+        return self._in_driver_sorted(
             ({**row, **parts.get(row["event_identity"], _NEW)} for row in rows), ended_by
         )
+
+
+def _light(rows: DataFrame, is_own: str) -> DataFrame:
+    """Select what the driver needs of events: the values only of those about an entity.
+
+    Texts of other events are not read from the table.
+    """
+    others = rows.where("NOT is_wide").select(*_LIGHT, "event_identity")
+    return together([others, rows.where("is_wide")]).selectExpr("*", f"{is_own} AS is_own")
 
 
 def open_conditions(place: tuple[int, int], progress: Progress | None) -> tuple[str, str]:
@@ -221,18 +270,20 @@ def _expression(sql: str) -> Column:
 class Touched:
     """The records of an entity that events name.
 
-    :param rows: `record_id`, once each, and `event_texts`.
+    :param rows: `record_id`, once each, and `events`.
     :param ids: of the records, where they are few.
+    :param fields: that their events set in records that are there, as `Change.fields` has them.
     """
 
     rows: DataFrame
     ids: tuple[str, ...] | None
+    fields: frozenset[str] = frozenset()
 
 
 class Released:
     """The events that are applied or kept now.
 
-    :param rows: of `EVENTS_SQL`.
+    :param rows: with the columns of `Arrived.rows`.
     """
 
     def __init__(self, run: ApplyRun, rows: DataFrame, *, few: bool) -> None:
@@ -241,75 +292,89 @@ class Released:
         self.few = few
 
     def touched(self, entity: str) -> Touched:
-        if not self.few:
-            events = self.rows.where(f"entity_name = {text(entity)}")
-            named = events.selectExpr("explode(named_ids) AS record_id", "event_text")
-            listed = named.groupBy("record_id").agg({"event_text": "collect_list"})
-            return Touched(listed.toDF("record_id", "event_texts"), None)
-        texts = self._texts.get(entity, {})
-        rows = [{"record_id": one, "event_texts": said} for one, said in texts.items()]
-        local = local_rows(
-            self._run.state.spark, rows, "record_id string, event_texts array<string>"
-        )
-        return Touched(local, tuple(texts) if len(texts) <= FEW else None)
+        from pyspark.sql import types as T  # noqa: N812 - the usual name
 
-    @cached_property
-    def _texts(self) -> dict[str, dict[str, list[str]]]:
-        """Collect the events' texts by entity and record."""
-        found: dict[str, dict[str, list[str]]] = {}
-        for row in collected(self.rows.select("entity_name", "named_ids", "event_text")):
-            for one in row["named_ids"]:
-                found.setdefault(row["entity_name"], {}).setdefault(one, []).append(
-                    row["event_text"]
-                )
-        return found
+        events = self.rows.where(f"entity_name = {text(entity)}")
+        own = [*_LIGHT, *_WIDE]
+        if values_column(entity) in self.rows.columns:
+            own.append(f"{quoted(values_column(entity))} AS {VALUES}")
+        named = events.selectExpr(
+            "explode(named_ids) AS record_id", f"struct({', '.join(own)}) AS event"
+        )
+        if not self.few:
+            listed = named.groupBy("record_id").agg({"event": "collect_list"})
+            fields = frozenset(row[0] for row in events.selectExpr(_FIELDS).distinct().collect())
+            return Touched(listed.toDF("record_id", "events"), None, fields)
+        found: dict[str, list[dict[str, Any]]] = {}
+        fields = frozenset[str]()
+        for row in collected(named):
+            found.setdefault(row["record_id"], []).append(row["event"])
+            fields = fields.union(event_of(row["event"]).fields)
+        rows = [{"record_id": one, "events": told} for one, told in found.items()]
+        listed_in = T.ArrayType(named.schema["event"].dataType)
+        columns = T.StructType(
+            [T.StructField("record_id", T.StringType()), T.StructField("events", listed_in)]
+        )
+        local = local_rows(self._run.state.spark, rows, columns)
+        return Touched(local, tuple(found) if len(found) <= FEW else None, fields)
 
 
 def released_events(run: ApplyRun, arrived: Arrived, order: Ordered) -> Released:
     """Leave out repeats and the open transaction."""
-    rows = _news(run, arrived.rows, order)
+    rows = _news(arrived, arrived.rows, order)
     if order.open_from is not None:
         rows = rows.where(f"{_PLACE} < {_literal(order.open_from)}")
     return Released(run, rows, few=arrived.few)
 
 
-def _news(run: ApplyRun, events: DataFrame, order: Ordered) -> DataFrame:
+def _news(arrived: Arrived, events: DataFrame, order: Ordered) -> DataFrame:
     """Select the events that are not repeats."""
-    if not order.repeats:
+    if not order.repeated:
         return events
-    rows = _orders(run, order.repeats)
-    return events.join(rows, list(_ORDER), "left_anti").select(*events.columns)
-
-
-def _orders(run: ApplyRun, orders: Iterable[EventOrder]) -> DataFrame:
-    columns = ", ".join(f"{name} bigint" for name in _ORDER)
-    return local_rows(run.state.spark, [order_parts(one, "event") for one in orders], columns)
+    return events.join(arrived.repeats, list(_ORDER), "left_anti").select(*events.columns)
 
 
 def _literal(order: Sequence[int]) -> str:
     return f"struct({', '.join(f'{part}L' for part in order)})"
 
 
-def see(run: ApplyRun, batch: ChangeBatch, released: Released, arrived: Arrived) -> None:
-    """Record the identities of events applied or kept now, and remove old identities.
+def see(
+    run: ApplyRun, batch: ChangeBatch, released: Released, arrived: Arrived, order: Ordered
+) -> None:
+    """Record the identities of events applied or kept now, and at times remove old identities.
 
     They are appended, because they are known to be new. If a concurrent run appends the same ones,
-    the lowest order counts.
+    the lowest order counts. Every tenth batch removes old ones in the same commit.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
     rows = released.rows.where("event_identity <> ''")
-    rows = rows.join(arrived.met.select("event_identity"), "event_identity", "left_anti")
+    if order.met:
+        rows = rows.join(arrived.met.select("event_identity"), "event_identity", "left_anti")
     rows = rows.select("event_identity", *_ORDER, F.lit(batch.opened_at).alias("seen_at"))
-    run.state.append(state_tables.SEEN, rows, writer=run.token)
-    if batch.batch_number % _SWEEP_EVERY == 0:
-        over = [{"seen_at": batch.opened_at - SEEN_FOR}]
-        run.state.merge(
-            state_tables.SEEN,
-            local_rows(run.state.spark, over, "seen_at timestamp"),
-            state_merges.forget,
-            writer=run.token,
-        )
+    if batch.batch_number % _SWEEP_EVERY:
+        run.state.append(state_tables.SEEN, rows, writer=run.token)
+        return
+    seen = run.state.rows(state_tables.SEEN, tables.SEEN_SQL)
+    # Read first, as in `look`.
+    old = once(
+        run.state.spark,
+        seen.where(F.col("seen_at") < F.lit(batch.opened_at - SEEN_FOR)).distinct(),
+        f"{run.folder}/old",
+        few=False,
+    )
+    rows = rows.selectExpr("*", f"false AS {GONE}")
+    run.state.merge(
+        state_tables.SEEN,
+        together([rows, old.selectExpr("*", f"true AS {GONE}")]),
+        partial(
+            state_merges.merge,
+            keys=["event_identity", *_ORDER],
+            columns=["event_identity", *_ORDER, "seen_at"],
+            removes=True,
+        ),
+        writer=run.token,
+    )
 
 
 def open_transaction(run: ApplyRun, arrived: Arrived, order: Ordered) -> list[DataFrame]:
@@ -317,7 +382,14 @@ def open_transaction(run: ApplyRun, arrived: Arrived, order: Ordered) -> list[Da
     found: list[DataFrame] = []
     if order.added and order.open_from is not None:
         waits = f"{_PLACE} >= {_literal(order.open_from)}"
-        rows = _news(run, arrived.own, order).where(waits)
+        rows = acted(
+            run.state.spark,
+            _news(arrived, arrived.own, order).where(waits),
+            held_rows,
+            tables.OPEN_TRANSACTION_SQL,
+            f"{run.folder}/{tables.OPEN_TRANSACTION}",
+            few=arrived.few,
+        )
         found.append(rows.selectExpr("*", f"false AS {GONE}"))
     if arrived.stale is not None:
         found.append(arrived.stale.selectExpr("*", f"true AS {GONE}"))

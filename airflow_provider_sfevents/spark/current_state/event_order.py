@@ -2,18 +2,20 @@
 
 No I/O, no Spark. The functions need the events' identities, and the values only of events about an
 entity as a whole. The driver sorts few events by itself. Many events are sorted in one task
-(`in_task`), so that the driver receives only the summary and the orders of repeats.
+(`in_task`), so that the driver receives only the summary; the orders of repeats stay rows.
 """
 
 from __future__ import annotations
 
 import pickle
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from airflow_provider_sfevents.spark.changes.order import EventOrder
 from airflow_provider_sfevents.spark.changes.plan import Summary, summarised
 from airflow_provider_sfevents.spark.changes.transactions import sort
-from airflow_provider_sfevents.spark.current_state.event_rows import light
+from airflow_provider_sfevents.spark.current_state.event_rows import event_of
+from airflow_provider_sfevents.spark.current_state.frames import rows_of
 from airflow_provider_sfevents.spark.current_state.state_rows import order_of
 
 if TYPE_CHECKING:
@@ -22,16 +24,18 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from airflow_provider_sfevents.spark.changes.event import Change
-    from airflow_provider_sfevents.spark.changes.order import EventOrder
 
-ANSWER_SQL = "answer binary"
+ANSWER_SQL = (
+    "event_generation bigint, event_batch_number bigint, event_ordinal bigint, answer binary"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ordered:
     """The events of a run, sorted.
 
-    :param repeats: orders of events that were seen before.
+    :param repeats: orders of events that were seen before; there are `repeated`.
+    :param met: number of identities that were seen before, also at an event's own order.
     :param open_from: order of the first event of the open transaction; None: there is none.
     :param open_events: number of its events; `added` of them are the batch's own.
     :param identified: whether an event that is released has an identity.
@@ -39,6 +43,8 @@ class Ordered:
 
     summary: Summary
     repeats: tuple[EventOrder, ...]
+    repeated: int
+    met: int
     open_from: EventOrder | None
     open_events: int
     added: int
@@ -54,6 +60,8 @@ def ordered(
     return Ordered(
         summary=summarised(arrived, ready),
         repeats=tuple(one.order for one in ready.repeats),
+        repeated=len(ready.repeats),
+        met=len(seen),
         open_from=ready.held[0].order if ready.held else None,
         open_events=len(ready.held),
         added=sum(one.order in own for one in ready.held),
@@ -64,14 +72,14 @@ def ordered(
 def of_rows(rows: Iterable[Mapping[str, object]], ended_by: str) -> Ordered:
     """Sort events by their rows.
 
-    :param rows: what `light` reads; `is_own`: the event is the batch's own; and the order at which
-        its identity was seen first (`seen_generation` and so on), null for one that is new.
+    :param rows: what `event_of` reads; `is_own`: the event is the batch's own; and the order at
+        which its identity was seen first (`seen_generation` and so on), null for a new one.
     """
     held: list[Change] = []
     arrived: list[Change] = []
     seen: dict[str, EventOrder] = {}
     for row in rows:
-        change = light(row)
+        change = event_of(row)
         (arrived if row["is_own"] else held).append(change)
         if row["seen_generation"] is not None:
             seen[change.identity] = order_of(row, "seen")
@@ -79,14 +87,19 @@ def of_rows(rows: Iterable[Mapping[str, object]], ended_by: str) -> Ordered:
 
 
 def in_task(ended_by: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Sort all events of a run in one task, which returns one row."""
+    """Sort all events of a run in one task: a row for each repeat, and one with the answer."""
     import pyarrow as pa
 
-    found = of_rows((row for batch in batches for row in batch.to_pylist()), ended_by)
-    yield pa.RecordBatch.from_pydict({"answer": pa.array([pickle.dumps(found)], pa.binary())})
+    found = of_rows((row for batch in batches for row in rows_of(batch)), ended_by)
+    orders = list(zip(*found.repeats, strict=True)) or [()] * len(EventOrder._fields)
+    answer = pickle.dumps(replace(found, repeats=()))
+    columns = [pa.array([*parts, None], pa.int64()) for parts in orders]
+    columns.append(pa.array([*(None for _ in found.repeats), answer], pa.binary()))
+    names = [column.split()[0] for column in ANSWER_SQL.split(", ")]
+    yield pa.RecordBatch.from_arrays(columns, names=names)
 
 
 def answered(answer: bytes) -> Ordered:
-    """Read the row that `in_task` returned."""
+    """Read the answer of `in_task`, which has no orders of repeats."""
     found: Ordered = pickle.loads(answer)  # noqa: S301 - a task of this very job wrote it
     return found

@@ -1,7 +1,9 @@
 """Convert rows of event tables and quarantine to the events that the rules take.
 
-An event is passed on as text (`serial`), so that events of all entities are rows with the same
-columns.
+1. An event travels as columns to where it is folded: its header's parts (`EVENTS_SQL`), and its
+   values as a struct of the columns of its entity's table (`values_column`). Values are taken over
+   column by column, without being read.
+2. An event that is set aside is JSON text (`serial`, which says why).
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from airflow_provider_sfevents.spark.avro.json_decoder import header_of
 from airflow_provider_sfevents.spark.changes import serial, tables
 from airflow_provider_sfevents.spark.changes.event import Change
 from airflow_provider_sfevents.spark.changes.order import EventOrder
+from airflow_provider_sfevents.spark.current_state.frames import rows_of
 from airflow_provider_sfevents.spark.current_state.state_rows import order_of, order_parts
 from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.schema.field_types import quoted, without_logical_types
@@ -36,7 +39,13 @@ QUARANTINED_SQL = (
     f"{envelope.EVENT_TYPE} string, {envelope.REASON} string, {envelope.RAW_PAYLOAD} binary"
 )
 """Columns of the quarantine that `undecodable_events` needs."""
-EVENTS_SQL = tables.OPEN_TRANSACTION_SQL
+EVENTS_SQL = (
+    f"{tables.OPEN_TRANSACTION_SQL.rpartition(', ')[0]}, changed_fields array<string>, "
+    "nulled_fields array<string>, diff_fields array<string>, event_defect string"
+)
+"""Columns of an event besides its values."""
+VALUES = "event_values"
+EVENT_NAMES = tuple(column.split()[0] for column in EVENTS_SQL.split(", "))
 _EVENT_TYPE = re.compile(r"(.+?)(__)?ChangeEvent")
 _RECORD = re.compile(r"[A-Za-z0-9]{15}(?:[A-Za-z0-9]{3})?|[A-Za-z0-9]{3,15}\*|", re.ASCII)
 
@@ -61,30 +70,47 @@ def entity_of(event_type: str) -> str:
     return "" if found is None else f"{found[1]}__c" if found[2] else found[1]
 
 
+def values_column(entity: str) -> str:
+    """Name of the column with the values of an entity's events: a struct."""
+    return f"{VALUES}_{entity}"
+
+
+def events_sql(entity: str, columns: Iterable[Column]) -> str:
+    """Columns of an entity's events, as DDL.
+
+    :param columns: of the entity's table.
+    """
+    own = ", ".join(f"{quoted(one.name)}: {one.type.sql()}" for one in columns)
+    return f"{EVENTS_SQL}, {quoted(values_column(entity))} struct<{own}>" if own else EVENTS_SQL
+
+
 def decoded_events(
     reading: EventPlace, entity: str, way: Translation, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Convert rows of one event type's table to events.
 
     :param batches: `event_columns`.
+    :returns: batches of `events_sql`.
     """
     for batch in batches:
         names = (envelope.ORDINAL, envelope.RECEIVED_AT, envelope.SCHEMA_ID, HEADER)
-        ordinals, received, schemas, headers = (batch.column(one).to_pylist() for one in names)
-        values = _values(batch, schemas, way)
-        yield _batch(
-            [
-                _change(
-                    reading.order(ordinals[at]),
-                    entity,
-                    headers[at],
-                    values[at],
-                    received[at],
-                    way.refused.get(schemas[at], ""),
-                )
-                for at in range(batch.num_rows)
-            ]
-        )
+        given = batch.select(names)
+        changes = [
+            _change(
+                reading.order(row[envelope.ORDINAL]),
+                entity,
+                row[HEADER],
+                row[envelope.RECEIVED_AT],
+                way.refused.get(row[envelope.SCHEMA_ID], ""),
+            )
+            for row in rows_of(given)
+        ]
+        events = event_rows(changes)
+        if not way.columns:
+            yield events
+            continue
+        values = _values(batch, way)
+        yield events.append_column(values_column(entity), values)
 
 
 def undecodable_events(
@@ -100,7 +126,7 @@ def undecodable_events(
     """
     headers = _Headers(schemas)
     for batch in batches:
-        yield _batch(
+        yield event_rows(
             [
                 _broken(reading, row, headers(row[envelope.SCHEMA_ID], row[envelope.RAW_PAYLOAD]))
                 for row in batch.to_pylist()
@@ -119,18 +145,14 @@ def event_columns(columns: Iterable[Column]) -> str:
     )
 
 
-def event_rows(changes: Sequence[Change]) -> pa.RecordBatch:
-    """Convert events in the driver to rows of `EVENTS_SQL`."""
-    return _batch(changes)
+def event_of(row: Mapping[str, Any]) -> Change:
+    """Read an event from its columns, or from its text if it was set aside.
 
-
-def light(row: Mapping[str, Any]) -> Change:
-    """Read the parts of an event that the driver needs for its decisions.
-
-    Values are left out unless the event is about an entity as a whole.
+    Columns that are missing are empty: for its decisions the driver needs the identities alone.
     """
-    if row["event_text"] is not None:
+    if row.get("event_text") is not None:
         return serial.from_text(row["event_text"])
+    values = row.get(VALUES) or row.get(values_column(row["entity_name"])) or {}
     return Change(
         order=order_of(row, "event"),
         entity=row["entity_name"],
@@ -139,7 +161,22 @@ def light(row: Mapping[str, Any]) -> Change:
         transaction_key=row["transaction_key"],
         sequence_number=row["sequence_number"],
         committed_at=row["committed_at"],
+        changed=tuple(row.get("changed_fields") or ()),
+        nulled=tuple(row.get("nulled_fields") or ()),
+        diffs=tuple(row.get("diff_fields") or ()),
+        values={name: value for name, value in values.items() if value is not None},
+        defect=row.get("event_defect") or "",
     )
+
+
+def held_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Convert events to rows of `tables.OPEN_TRANSACTION_SQL`."""
+    import pyarrow as pa
+
+    names = [column.split()[0] for column in tables.OPEN_TRANSACTION_SQL.split(", ")]
+    for batch in batches:
+        texts = [serial.to_text(event_of(row)) for row in rows_of(batch)]
+        yield batch.select(names[:-1]).append_column(names[-1], pa.array(texts, pa.string()))
 
 
 class _Headers:
@@ -221,11 +258,10 @@ def _change(
     order: EventOrder,
     entity: str,
     header: Mapping[str, Any] | None,
-    values: Mapping[str, Any],
     received_at: datetime,
     refused: str,
 ) -> Change:
-    """Make an event of a header and values.
+    """Make an event of a header; its values stay in their columns.
 
     :param refused: reason why the entity's table has no columns for its values; empty: it has.
     """
@@ -244,47 +280,79 @@ def _change(
         changed=_texts(told.get("changedFields")),
         nulled=_texts(told.get("nulledFields")),
         diffs=_texts(told.get("diffFields")),
-        values=values,
         defect=defect,
     )
 
 
 def _texts(given: Sequence[str | None] | None) -> tuple[str, ...]:
-    return tuple(one or "" for one in given or ())
+    return tuple([one or "" for one in given]) if given else ()
 
 
-def _values(
-    batch: pa.RecordBatch, schemas: Sequence[str], way: Translation
-) -> list[dict[str, Any]]:
-    """Each row's non-null values by column of the entity's table; most columns are null."""
-    found: list[dict[str, Any]] = [{} for _ in range(batch.num_rows)]
-    for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        targets = {one: to[name] for one, to in way.targets.items() if name in to}
-        if not targets or column.null_count == len(column):
-            continue
-        for row, schema_id, value in zip(found, schemas, column.to_pylist(), strict=True):
-            if value is not None and schema_id in targets:
-                target = targets[schema_id]
-                row[target.column] = target.value(value)
-    return found
+def _values(batch: pa.RecordBatch, way: Translation) -> pa.Array:
+    """Make the column of values: a struct of the columns of the entity's table."""
+    import pyarrow as pa
+
+    schemas = batch.column(envelope.SCHEMA_ID)
+    columns = [_translated(batch, schemas, column, way) for column in way.columns]
+    fields = [
+        pa.field(one.name, array.type) for one, array in zip(way.columns, columns, strict=True)
+    ]
+    return pa.StructArray.from_arrays(columns, fields=fields)
 
 
-def _batch(changes: Sequence[Change]) -> pa.RecordBatch:
+def _translated(
+    batch: pa.RecordBatch, schemas: pa.Array, column: Column, way: Translation
+) -> pa.Array:
+    """Make one column of an entity's table of those of the event table.
+
+    A column that all rows have in one column of the event table, and in its type, stays as it is.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from airflow_provider_sfevents.spark.avro.arrow_columns import arrow_type
+
+    sources = {
+        schema_id: (name, target)
+        for schema_id in pc.unique(schemas).to_pylist()
+        for name, target in way.targets.get(schema_id, {}).items()
+        if target.column == column.name
+    }
+    names = {name for name, _ in sources.values()}
+    if not names:
+        return pa.nulls(batch.num_rows, arrow_type(column.type))
+    has_all = len(sources) == len(pc.unique(schemas))
+    if has_all and len(names) == 1 and all(one.had == one.wanted for _, one in sources.values()):
+        return batch.column(names.pop())
+    given = {name: batch.column(name).to_pylist() for name in names}
+    found: list[Any] = []
+    for at, schema_id in enumerate(schemas.to_pylist()):
+        name, target = sources.get(schema_id, ("", None))
+        found.append(None if target is None else target.value(given[name][at]))
+    return pa.array(found, arrow_type(column.type))
+
+
+def event_rows(changes: Sequence[Change]) -> pa.RecordBatch:
+    """Convert events to rows of `EVENTS_SQL`; their values are not among the columns."""
     import pyarrow as pa
 
     kinds = {
-        "record_ids": pa.list_(pa.string()),
-        "named_ids": pa.list_(pa.string()),
+        **dict.fromkeys(
+            ("record_ids", "named_ids", "changed_fields", "nulled_fields", "diff_fields"),
+            pa.list_(pa.string()),
+        ),
         "committed_at": pa.timestamp("us", tz="UTC"),
         "sequence_number": pa.int32(),
         "is_wide": pa.bool_(),
         **{f"event_{part}": pa.int64() for part in ("generation", "batch_number", "ordinal")},
     }
     rows = [_row(change) for change in changes]
-    names = [column.split()[0] for column in EVENTS_SQL.split(", ")]
     return pa.RecordBatch.from_arrays(
-        [pa.array([row[name] for row in rows], kinds.get(name, pa.string())) for name in names],
-        names=names,
+        [
+            pa.array([row[name] for row in rows], kinds.get(name, pa.string()))
+            for name in EVENT_NAMES
+        ],
+        names=list(EVENT_NAMES),
     )
 
 
@@ -301,5 +369,8 @@ def _row(change: Change) -> dict[str, Any]:
         "event_identity": change.identity,
         "named_ids": list(part.addressed.records) if part is not None else [],
         "is_wide": wide is not None,
-        "event_text": serial.to_text(change),
+        "changed_fields": list(change.changed),
+        "nulled_fields": list(change.nulled),
+        "diff_fields": list(change.diffs),
+        "event_defect": change.defect,
     }

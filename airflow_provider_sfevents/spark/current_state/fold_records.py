@@ -8,6 +8,7 @@ repetition.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, get_args
 
 from airflow_provider_sfevents.spark.changes import serial
@@ -16,6 +17,8 @@ from airflow_provider_sfevents.spark.changes.plan import for_record, of_records
 from airflow_provider_sfevents.spark.changes.record import Done, Known, Outcome, RecordState, fold
 from airflow_provider_sfevents.spark.changes.snapshot_rules import SnapshotRecord, fold_snapshot
 from airflow_provider_sfevents.spark.changes.tables import RECORD_ID
+from airflow_provider_sfevents.spark.current_state.event_rows import event_of
+from airflow_provider_sfevents.spark.current_state.frames import rows_of
 from airflow_provider_sfevents.spark.current_state.state_rows import (
     ENTRY_NAMES,
     ENTRY_SQL,
@@ -46,18 +49,19 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.changes.resync_entries import ResyncEntry
     from airflow_provider_sfevents.spark.changes.source import Progress
     from airflow_provider_sfevents.spark.current_state.current_state_options import Deletions
+    from airflow_provider_sfevents.spark.schema.field_types import Column
 
 DONE: tuple[str, ...] = get_args(Done)
 PUT, DROP, LEAVE = "put", "drop", ""
-
-KNOWN = ("known_row", "known_tombstone", "known_entry", "known_past", "event_texts")
-"""Columns of the input besides the id: structs as in the tables (null: nothing), and lists."""
+PARTIAL = "row_partial"
+"""Name of the column that says that a row has only the columns of `Folding.read`."""
 
 _EVENT_ORDER_SQL = "event_generation: bigint, event_batch_number: bigint, event_ordinal: bigint"
 _KEPT = f"array<struct<{_EVENT_ORDER_SQL}, committed_at: timestamp, event_text: string>>"
 _ASIDE = f"array<struct<{_EVENT_ORDER_SQL}, quarantine_reason: string, event_text: string>>"
 OUTCOME_SQL = (
-    f"{RECORD_ID} string, row_write string, row_bury boolean, entry_write string, {ENTRY_SQL}, "
+    f"{RECORD_ID} string, row_write string, {PARTIAL} boolean, row_bury boolean, "
+    f"entry_write string, {ENTRY_SQL}, "
     f"kept_events {_KEPT}, "
     "settled_generation bigint, settled_batch_number bigint, settled_ordinal bigint, put_aside "
     f"{_ASIDE}, "
@@ -65,14 +69,18 @@ OUTCOME_SQL = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Folding:
     """Settings of a fold that all records of an entity share.
+
+    The values of fields that no event sets are neither read nor written: a row that is there keeps
+    them.
 
     :param entry: of the entity, after what the batch does to it; for a read: before it.
     :param prefix_updates: updates of all records of a prefix; for a read: those kept for the
         entity.
-    :param history: whether intervals are asked for.
+    :param history: whether intervals are asked for, which have all values.
+    :param fields: that events set in records that are there (`Change.fields`); None: any.
     """
 
     layout: Layout
@@ -80,6 +88,16 @@ class Folding:
     entry: ResyncEntry | None
     prefix_updates: tuple[Change, ...] = ()
     history: bool = False
+    fields: frozenset[str] | None = None
+
+    @cached_property
+    def read(self) -> tuple[Column, ...]:
+        """Columns whose values in the table are needed."""
+        if self.history or self.fields is None:
+            return self.layout.columns
+        parents = {name.partition(".")[0] for name in self.fields}
+        named = {one.name for parent in parents for one in self.layout.of_field(parent)}
+        return tuple(one for one in self.layout.columns if one.name in named)
 
 
 def outcome_sql(folding: Folding) -> str:
@@ -96,19 +114,19 @@ def folded(
 ) -> Iterator[pa.RecordBatch]:
     """Fold a batch's events into records.
 
+    Each row has its record's events in `events` (`event_rows.event_of`). Columns of every input
+    beside the id are structs as in the tables (`known_row`, `known_tombstone`, `known_entry`; null:
+    nothing) and lists (`known_past`).
+
     :param progress: as after the batch.
     :param read_at: when the whole entity was last read.
     """
     for batch in batches:
         rows: list[dict[str, Any]] = []
-        for given in _given(batch):
+        for given in rows_of(batch):
             record_id = given[RECORD_ID]
-            events = [
-                told
-                for text in given["event_texts"] or ()
-                for _, one, told in of_records([serial.from_text(text)], progress)
-                if one == record_id
-            ]
+            named = map(event_of, given["events"] or ())
+            events = [told for _, one, told in of_records(named, progress) if one == record_id]
             events += for_record(record_id, folding.prefix_updates)
             known, row = _known(given, folding, read_at)
             outcome = fold(record_id, known, events, folding.layout, with_history=folding.history)
@@ -126,7 +144,7 @@ def folded_snapshot(
     """
     for batch in batches:
         rows: list[dict[str, Any]] = []
-        for given in _given(batch):
+        for given in rows_of(batch):
             record_id = given[RECORD_ID]
             kept = [serial.from_text(text) for text in given["event_texts"] or ()]
             kept += for_record(record_id, folding.prefix_updates)
@@ -147,7 +165,7 @@ def _known(
     given: Mapping[str, Any], folding: Folding, read_at: Any
 ) -> tuple[Known, RecordState | None]:
     """Read a record's state from its row, or from a tombstone that is newer."""
-    row = None if given["known_row"] is None else state_of(given["known_row"], folding.layout)
+    row = None if given["known_row"] is None else state_of(given["known_row"], folding.read)
     tombstone = None if given["known_tombstone"] is None else buried(given["known_tombstone"])
     state = row or tombstone
     if row is not None and tombstone is not None and tombstone.order > row.order:
@@ -170,6 +188,10 @@ def _row(
     made: dict[str, Any] = {
         RECORD_ID: given[RECORD_ID],
         "row_write": write,
+        PARTIAL: write == PUT
+        and row is not None
+        and state is not None
+        and len(state.values) < len(folding.layout.columns),
         "row_bury": bury,
         "entry_write": LEAVE
         if outcome.entry == known.entry
@@ -208,30 +230,6 @@ def _writes(
     return PUT if state is not known.state else LEAVE, False
 
 
-def _given(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
-    """Rows of an Arrow batch, converted by column, which is much faster than by row."""
-    columns = [_plain(column) for column in batch.columns]
-    names = batch.schema.names
-    for values in zip(*columns, strict=True):
-        yield dict(zip(names, values, strict=True))
-
-
-def _plain(column: pa.Array) -> list[Any]:
-    import pyarrow as pa
-
-    if not pa.types.is_struct(column.type) or not column.type.num_fields:
-        found: list[Any] = column.to_pylist()
-        return found
-    names = [column.type.field(at).name for at in range(column.type.num_fields)]
-    inner = [_plain(child) for child in column.flatten()]
-    there = column.is_valid().to_pylist()
-    rows = zip(*inner, strict=True)
-    return [
-        dict(zip(names, values, strict=True)) if is_there else None
-        for values, is_there in zip(rows, there, strict=True)
-    ]
-
-
 def _batch(rows: list[dict[str, Any]], folding: Folding) -> pa.RecordBatch:
     import pyarrow as pa
 
@@ -244,6 +242,7 @@ def _batch(rows: list[dict[str, Any]], folding: Folding) -> pa.RecordBatch:
     kinds: dict[str, pa.DataType] = {
         RECORD_ID: pa.string(),
         "row_write": pa.string(),
+        PARTIAL: pa.bool_(),
         "row_bury": pa.bool_(),
         "entry_write": pa.string(),
         **dict.fromkeys(ENTRY_NAMES, pa.int64()),

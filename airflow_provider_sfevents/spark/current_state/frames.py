@@ -8,7 +8,9 @@ up by their ids.
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from functools import reduce
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.spark.changes.tables import RECORD_ID
@@ -23,21 +25,59 @@ if TYPE_CHECKING:
 
     Act = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
 FEW = 1_000
 """So many events, and as many records, are few."""
+FEW_BYTES = 16 * 1024 * 1024
+"""Events with more bytes are not few, however many they are."""
 
 
 def collected(rows: DataFrame) -> list[dict[str, Any]]:
     """Collect rows with instants in UTC; PySpark's own `collect` loses the time zone."""
-    found: list[dict[str, Any]] = rows.toArrow().to_pylist()
-    return found
+    return [row for batch in rows.toArrow().to_batches() for row in rows_of(batch)]
 
 
-def local_rows(spark: SparkSession, rows: Sequence[Mapping[str, Any]], columns: str) -> DataFrame:
+def rows_of(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
+    """Rows of an Arrow batch, converted by column, which is much faster than by row."""
+    columns = [_plain(column) for column in batch.columns]
+    names = batch.schema.names
+    for values in zip(*columns, strict=True):
+        yield dict(zip(names, values, strict=True))
+
+
+def _plain(column: pa.Array) -> list[Any]:
+    import pyarrow as pa
+
+    if column.null_count == len(column):
+        return [None] * len(column)
+    if pa.types.is_list(column.type):
+        items = iter(_plain(column.flatten()))
+        lengths = column.value_lengths().to_pylist()
+        return [None if one is None else list(islice(items, one)) for one in lengths]
+    if column.type == pa.timestamp("us", tz="UTC"):
+        micros = column.cast(pa.int64()).to_pylist()  # a fifth of the time that `to_pylist` takes
+        return [None if one is None else _EPOCH + timedelta(microseconds=one) for one in micros]
+    if not pa.types.is_struct(column.type) or not column.type.num_fields:
+        found: list[Any] = column.to_pylist()
+        return found
+    names = [column.type.field(at).name for at in range(column.type.num_fields)]
+    inner = [_plain(child) for child in column.flatten()]
+    there = column.is_valid().to_pylist()
+    rows = zip(*inner, strict=True)
+    return [
+        dict(zip(names, values, strict=True)) if is_there else None
+        for values, is_there in zip(rows, there, strict=True)
+    ]
+
+
+def local_rows(
+    spark: SparkSession, rows: Sequence[Mapping[str, Any]], columns: str | StructType
+) -> DataFrame:
     """Make a DataFrame of rows in the driver; instants keep their zone."""
     import pyarrow as pa
 
-    schema = _schema(spark, columns)
+    schema = _schema(spark, columns) if isinstance(columns, str) else columns
     table = pa.Table.from_pylist(list(rows), _arrow(schema))
     return _frame(spark, table, schema)
 
@@ -77,8 +117,8 @@ def with_ids(rows: DataFrame, ids: Iterable[str]) -> DataFrame:
 
 
 def together(frames: Sequence[DataFrame]) -> DataFrame:
-    """Union of DataFrames that have the same columns."""
-    return reduce(lambda one, other: one.unionByName(other), frames)
+    """Union of DataFrames; columns that one of them lacks are null in its rows."""
+    return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames)
 
 
 def _frame(spark: SparkSession, table: pa.Table, schema: StructType) -> DataFrame:

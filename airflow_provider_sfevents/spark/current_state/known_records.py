@@ -68,7 +68,7 @@ def known(
         narrow = _as_they_are
     # A column that is new with this batch is not there yet.
     there = {name.casefold() for name in rows.columns}
-    own_columns = [one.name for one in folding.layout.columns if one.name.casefold() in there]
+    own_columns = [one.name for one in folding.read if one.name.casefold() in there]
     own = [*tables.ORDER, tables.COMMITTED_AT, tables.READ_AT]
     beside = [
         _packed(narrow(rows), [*ROW_NAMES, *own_columns], "known_row"),

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import partial
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
@@ -22,8 +22,10 @@ from airflow_provider_sfevents.spark.current_state.event_rows import (
     decoded_events,
     entity_of,
     event_columns,
+    events_sql,
     undecodable_events,
 )
+from airflow_provider_sfevents.spark.current_state.frames import together
 from airflow_provider_sfevents.spark.current_state.value_translation import Translation, translation
 from airflow_provider_sfevents.spark.landing.staged_batch import events_by_schema
 from airflow_provider_sfevents.spark.schema.event_columns import evolved
@@ -136,7 +138,8 @@ class LandedEvents:
     def _events(self, kind: EventType, rows: DataFrame) -> DataFrame:
         entity = entity_of(kind.name)
         way = self._ways.get(kind.name, Translation())
-        return rows.mapInArrow(partial(decoded_events, self._reading, entity, way), EVENTS_SQL)
+        act = partial(decoded_events, self._reading, entity, way)
+        return rows.mapInArrow(act, events_sql(entity, way.columns))
 
     def _broken(self, rows: DataFrame, known: frozenset[int]) -> DataFrame:
         schemas = dict(self._staged.plan.schemas)
@@ -145,5 +148,4 @@ class LandedEvents:
 
     def _together(self, frames: Iterable[DataFrame]) -> DataFrame:
         # A union with rows of another session would be planned with that session's settings.
-        found = list(frames) or [self._spark.createDataFrame([], EVENTS_SQL)]
-        return reduce(lambda one, other: one.unionAll(other), found)
+        return together(list(frames) or [self._spark.createDataFrame([], EVENTS_SQL)])

@@ -10,7 +10,7 @@ from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.spark.changes import tables
 from airflow_provider_sfevents.spark.changes.resync_entries import WHOLE_ENTITY
 from airflow_provider_sfevents.spark.current_state import state_merges, state_tables
-from airflow_provider_sfevents.spark.current_state.fold_records import DONE, DROP, PUT
+from airflow_provider_sfevents.spark.current_state.fold_records import DONE, DROP, PARTIAL, PUT
 from airflow_provider_sfevents.spark.current_state.frames import local_rows, once, together
 from airflow_provider_sfevents.spark.current_state.state_rows import (
     ENTRY_NAMES,
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from airflow_provider_sfevents.spark.changes.event import Change
-    from airflow_provider_sfevents.spark.changes.fields import Layout
     from airflow_provider_sfevents.spark.changes.resync_entries import ResyncEntry
     from airflow_provider_sfevents.spark.current_state.apply_run import ApplyRun
+    from airflow_provider_sfevents.spark.current_state.fold_records import Folding
 
 
 _KEY = ["entity_name", tables.RECORD_ID]
@@ -48,7 +48,7 @@ class EntityOutcomes:
     """
 
     entity: str
-    layout: Layout
+    folding: Folding
     rows: DataFrame
     counts: Mapping[str, int]
     few: bool
@@ -218,10 +218,12 @@ class Commits:
         self._merge(state_tables.SET_ASIDE, [rows.selectExpr(*filled)], statement)
 
     def _put(self, found: EntityOutcomes) -> None:
-        names = [*ROW_NAMES, *(column.name for column in found.layout.columns)]
+        own = [column.name for column in found.folding.layout.columns]
+        names = [*ROW_NAMES, *own]
         rows = found.rows.where("row_write <> ''").selectExpr(
-            *map(quoted, names), f"row_write = '{DROP}' AS {GONE}"
+            *map(quoted, names), PARTIAL, f"row_write = '{DROP}' AS {GONE}"
         )
+        read = {one.name for one in found.folding.read}
         statement = partial(
             state_merges.merge,
             keys=[tables.RECORD_ID],
@@ -229,12 +231,14 @@ class Commits:
             updates=names[1:],
             when=state_merges.forward(),
             removes=True,
+            partial=PARTIAL,
+            partly=[name for name in own if name not in read],
         )
         self._merge(found.entity, [rows], statement)
 
     def _keep_history(self, found: EntityOutcomes) -> None:
         keys = [tables.RECORD_ID, *tables.ORDER, "valid_from"]
-        names = [*keys, "valid_to", "was_read", *(one.name for one in found.layout.columns)]
+        names = [*keys, "valid_to", "was_read", *(one.name for one in found.folding.layout.columns)]
         ends = found.rows.selectExpr("explode(past_closes) AS one").select("one.*")
         begins = found.rows.selectExpr("explode(past_opens) AS one").select("one.*")
         sources = [

@@ -14,7 +14,7 @@ from airflow_provider_sfevents.spark.schema.envelope import GONE
 from airflow_provider_sfevents.spark.schema.field_types import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
 ENTRY_ORDER = ("last_generation", "last_batch_number", "last_ordinal", "gap_at")
 """An entry's last cause, and its time: both only grow while the entry stands."""
@@ -39,6 +39,8 @@ def merge(
     when: str = "",
     within: str = "",
     removes: bool = False,
+    partial: str = "",
+    partly: Collection[str] = (),
 ) -> str:
     """Make a MERGE that adds, changes and removes rows of a table by their keys.
 
@@ -49,6 +51,8 @@ def merge(
     :param within: a condition that the table's rows of the source's keys fulfil, to read fewer
         files.
     :param removes: the source says by `GONE` that a row goes.
+    :param partial: a boolean column of the source. Where it is true, the row that is there keeps
+        its values of the columns `partly`, and no row is added.
     """
     on = " AND ".join(
         [*([within] if within else ()), *(f"t.{quoted(key)} = s.{quoted(key)}" for key in keys)]
@@ -58,14 +62,20 @@ def merge(
     if removes:
         said.append(f"WHEN MATCHED AND s.{GONE}{also} THEN DELETE")
     if updates:
-        pairs = ", ".join(f"t.{quoted(name)} = s.{quoted(name)}" for name in updates)
+        values = {name: f"s.{quoted(name)}" for name in updates}
+        values |= {
+            name: f"CASE WHEN s.{partial} THEN t.{quoted(name)} ELSE {values[name]} END"
+            for name in partly
+        }
+        pairs = ", ".join(f"t.{quoted(name)} = {value}" for name, value in values.items())
         said.append(f"WHEN MATCHED{also} THEN UPDATE SET {pairs}")
     if columns:
         names = ", ".join(map(quoted, columns))
-        values = ", ".join(f"s.{quoted(name)}" for name in columns)
-        not_gone = f" AND NOT s.{GONE}" if removes else ""
-        inserts = f"INSERT ({names}) VALUES ({values})"  # noqa: S608 - all of it is quoted
-        said.append(f"WHEN NOT MATCHED{not_gone} THEN {inserts}")
+        given = ", ".join(f"s.{quoted(name)}" for name in columns)
+        flags = [GONE] * removes + [partial] * bool(partly)
+        is_new = "".join(f" AND NOT s.{flag}" for flag in flags)
+        inserts = f"INSERT ({names}) VALUES ({given})"  # noqa: S608 - all of it is quoted
+        said.append(f"WHEN NOT MATCHED{is_new} THEN {inserts}")
     return " ".join(said)
 
 
@@ -87,11 +97,4 @@ def advance(target: str, source: str) -> str:
     return (
         f"MERGE INTO {target} t USING {source} s ON t.{writer} = s.{writer} "
         f"WHEN MATCHED THEN UPDATE SET t.{through} = s.{through}, t.{entities} = s.{entities}"
-    )
-
-
-def forget(target: str, source: str) -> str:
-    """Remove identities that were seen before the time in the source."""
-    return (
-        f"MERGE INTO {target} t USING {source} s ON t.seen_at < s.seen_at WHEN MATCHED THEN DELETE"
     )

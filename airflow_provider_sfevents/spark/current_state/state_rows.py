@@ -11,10 +11,11 @@ from airflow_provider_sfevents.spark.changes.resync_entries import ResyncEntry
 from airflow_provider_sfevents.spark.schema.field_types import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from airflow_provider_sfevents.spark.changes.event import Change
     from airflow_provider_sfevents.spark.changes.fields import Layout
+    from airflow_provider_sfevents.spark.schema.field_types import Column
 
 ROW_NAMES = tuple(column.split()[0] for column in tables.ROW_SQL.split(", "))
 ENTRY_SQL = ", ".join(tables.RESYNC_SQL.split(", ")[2:])
@@ -63,10 +64,10 @@ def order_parts(order: EventOrder, prefix: str = "applied") -> dict[str, int]:
     }
 
 
-def state_of(row: Mapping[str, Any], layout: Layout) -> RecordState:
-    """Make a record's state from its row."""
+def state_of(row: Mapping[str, Any], columns: Iterable[Column]) -> RecordState:
+    """Make a record's state from its row, with the values of some columns."""
     return RecordState(
-        values={column.name: row.get(column.name) for column in layout.columns},
+        values={column.name: row.get(column.name) for column in columns},
         deleted=bool(row[tables.IS_DELETED]),
         order=order_of(row),
         committed_at=row[tables.COMMITTED_AT],

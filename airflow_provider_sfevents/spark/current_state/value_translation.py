@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from airflow_provider_sfevents.spark.schema.evolution import Evolution
-    from airflow_provider_sfevents.spark.schema.field_types import FieldType
+    from airflow_provider_sfevents.spark.schema.field_types import Column, FieldType
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,10 +42,12 @@ class Translation:
 
     :param targets: by schema id, then by column of the event table.
     :param refused: reasons by schema id, of those that the entity's table has no columns for.
+    :param columns: of the entity's table, for values.
     """
 
     targets: Mapping[str, Mapping[str, Target]] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
+    columns: tuple[Column, ...] = ()
 
 
 def translation(landed: Evolution, entity: Evolution) -> Translation:
@@ -63,7 +65,11 @@ def translation(landed: Evolution, entity: Evolution) -> Translation:
             for name, of in sources.items()
             if of in columns and of != HEADER
         }
-    return Translation(targets=found, refused=dict(entity.refused))
+    return Translation(
+        targets=found,
+        refused=dict(entity.refused),
+        columns=tuple(one for one in entity.after.columns if one.field != HEADER),
+    )
 
 
 _NUMBERS: Mapping[str, Callable[[Any], Any]] = {

@@ -167,7 +167,7 @@ def apply_snapshot_rows(
         few=False,
     )
     found = EntityOutcomes(
-        entity=entity, layout=layout, rows=outcomes, counts=count_outcomes(outcomes), few=False
+        entity=entity, folding=folding, rows=outcomes, counts=count_outcomes(outcomes), few=False
     )
     run.ensure_writer()
     state.make_entity(entity, layout, history=run.history)

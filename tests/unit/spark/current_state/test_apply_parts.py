@@ -14,7 +14,6 @@ from fastavro import parse_schema, schemaless_writer
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark import apply, entity_snapshot
-from airflow_provider_sfevents.spark.changes import serial
 from airflow_provider_sfevents.spark.changes.order import EventOrder
 from airflow_provider_sfevents.spark.current_state import state_merges
 from airflow_provider_sfevents.spark.current_state.current_state_options import ApplyOptions
@@ -22,11 +21,14 @@ from airflow_provider_sfevents.spark.current_state.event_rows import (
     EventPlace,
     decoded_events,
     entity_of,
+    event_of,
     event_rows,
-    light,
+    held_rows,
     undecodable_events,
+    values_column,
 )
-from airflow_provider_sfevents.spark.current_state.fold_records import changed_intervals
+from airflow_provider_sfevents.spark.current_state.fold_records import Folding, changed_intervals
+from airflow_provider_sfevents.spark.current_state.frames import rows_of
 from airflow_provider_sfevents.spark.current_state.snapshot.snapshot_options import time_of
 from airflow_provider_sfevents.spark.current_state.state_rows import (
     entry_of,
@@ -35,8 +37,8 @@ from airflow_provider_sfevents.spark.current_state.state_rows import (
 )
 from airflow_provider_sfevents.spark.current_state.value_translation import Target, Translation
 from airflow_provider_sfevents.spark.schema import envelope
-from airflow_provider_sfevents.spark.schema.field_types import FieldType
-from tests.unit.changes.building import A, B, change, entry, order, second, state
+from airflow_provider_sfevents.spark.schema.field_types import Column, FieldType
+from tests.unit.changes.building import LAYOUT, A, B, change, entry, order, second, state
 
 READING = EventPlace(generation=2, batch_number=7)
 HEADER = {
@@ -75,7 +77,11 @@ SCHEMA = {
 
 
 TEXT = FieldType(kind="string")
-WAY = Translation(targets={"s": {"Industry": Target(column="Industry", had=TEXT, wanted=TEXT)}})
+INDUSTRY = Column(name="Industry", field="Industry", type=TEXT)
+WAY = Translation(
+    targets={"s": {"Industry": Target(column="Industry", had=TEXT, wanted=TEXT)}},
+    columns=(INDUSTRY,),
+)
 
 
 def decoded(header: dict[str, Any] | None, way: Translation = WAY, **values: Any) -> list[Any]:
@@ -88,7 +94,7 @@ def decoded(header: dict[str, Any] | None, way: Translation = WAY, **values: Any
     }
     batch = pa.RecordBatch.from_pydict(rows)
     (made,) = decoded_events(READING, "Account", way, iter([batch]))
-    return [serial.from_text(row["event_text"]) for row in made.to_pylist()]
+    return [event_of(row) for row in rows_of(made)]
 
 
 def undecodable(payload: bytes, schema: str = json.dumps(SCHEMA)) -> Any:
@@ -102,7 +108,7 @@ def undecodable(payload: bytes, schema: str = json.dumps(SCHEMA)) -> Any:
     }
     batch = pa.RecordBatch.from_pylist([row])
     (made,) = undecodable_events(READING, {"s": schema}, frozenset(), iter([batch]))
-    return serial.from_text(made.to_pylist()[0]["event_text"])
+    return event_of(made.to_pylist()[0])
 
 
 def payload(ids: list[str], entity: str = "Account") -> bytes:
@@ -146,7 +152,7 @@ def test_a_header_of_another_entity_is_a_defect_of_the_whole_entity() -> None:
     (found,) = decoded({**HEADER, "entityName": "Contact"}, Industry="Mining")
     assert found.defect == "its header names Contact, not Account"
     assert found.is_about_the_entity
-    (none,) = decoded(None)
+    (none,) = decoded(None, Industry=None)
     assert none.defect == "its header names no entity, not Account"
 
 
@@ -181,17 +187,52 @@ def test_a_payload_of_a_schema_that_nobody_has_is_about_the_entity() -> None:
     assert undecodable(payload([A]), "").record_ids == ()
 
 
-def test_what_the_driver_sees_of_an_event_has_its_identity() -> None:
-    """The driver gets an event's identity; its values only if it is about an entity."""
-    told = change(3, "UPDATE", A, Industry="Mining")
-    (row,) = event_rows([told]).to_pylist()
-    seen = light({**row, "event_text": None})
-    assert (seen.identity, seen.order, seen.values) == (told.identity, told.order, {})
-    assert (row["named_ids"], row["is_wide"]) == ([A], False)
-    wide = change(4, "UPDATE", "001*", A, Industry=None)
-    (row,) = event_rows([wide]).to_pylist()
-    assert (row["named_ids"], row["is_wide"]) == ([A], True)
-    assert light(row).changed == ("Industry",)
+def test_values_of_fields_that_changed_their_kind_go_to_their_own_columns() -> None:
+    """A column is translated event by event if schemas have it elsewhere, or in another type."""
+    number, wide = FieldType(kind="int"), FieldType(kind="double")
+    way = Translation(
+        targets={
+            "old": {"Size": Target(column="Size_text", had=TEXT, wanted=TEXT)},
+            "new": {"Size_int": Target(column="Size", had=number, wanted=wide)},
+            "other": {"Name": Target(column="Name", had=TEXT, wanted=TEXT)},
+        },
+        columns=tuple(
+            Column(name=name, field=name, type=kind)
+            for name, kind in (("Size_text", TEXT), ("Size", wide), ("Name", TEXT), ("New", TEXT))
+        ),
+    )
+    rows = {
+        envelope.SCHEMA_ID: pa.array(["old", "new", "other"]),
+        envelope.ORDINAL: pa.array([0, 1, 2]),
+        envelope.RECEIVED_AT: pa.array([second(9)] * 3, pa.timestamp("us", tz="UTC")),
+        "ChangeEventHeader": pa.array([{**HEADER, "commitTimestamp": second(5)}] * 3),
+        "Size": pa.array(["large", None, "of no field"]),
+        "Size_int": pa.array([None, 7, 8], pa.int32()),
+        "Name": pa.array(["of no field", None, "Acme"]),
+    }
+
+    (made,) = decoded_events(READING, "Account", way, iter([pa.RecordBatch.from_pydict(rows)]))
+
+    assert [event_of(row).values for row in rows_of(made)] == [
+        {"Size_text": "large"},
+        {"Size": 7.0},
+        {"Name": "Acme"},
+    ]
+
+
+@pytest.mark.parametrize("ids", [(A,), ("001*", A)])
+def test_an_event_that_is_held_is_the_event(ids: tuple[str, ...]) -> None:
+    """An event set aside has the columns of its identity, and reads back with all its values."""
+    told = change(3, "UPDATE", *ids, Industry="Mining")
+    columns = event_rows([told])
+    values = pa.array([{"Industry": "Mining", "Phone": None}])
+    (held,) = held_rows(iter([columns.append_column(values_column("Account"), values)]))
+
+    (row,) = held.to_pylist()
+
+    assert event_of(row) == told
+    assert (row["event_identity"], row["named_ids"]) == (told.identity, [A])
+    assert row["is_wide"] == (len(ids) > 1)
 
 
 def test_an_interval_ends_where_the_next_begins() -> None:
@@ -249,6 +290,39 @@ def test_a_row_never_goes_back() -> None:
     )
     assert f"WHEN MATCHED AND s.sfevents_gone AND ({forward}) THEN DELETE" in said
     assert f"WHEN MATCHED AND ({forward}) THEN UPDATE" in said
+
+
+def test_a_row_that_is_partly_known_keeps_the_rest() -> None:
+    """Columns that were not read stay as the table has them, and no new row comes of the others."""
+    said = state_merges.merge(
+        "t1",
+        "s1",
+        keys=["record_id"],
+        columns=["record_id", "x", "y"],
+        updates=["x", "y"],
+        partial="row_partial",
+        partly=["y"],
+    )
+    kept = "t.`y` = CASE WHEN s.row_partial THEN t.`y` ELSE s.`y` END"
+    assert f"WHEN MATCHED THEN UPDATE SET t.`x` = s.`x`, {kept}" in said
+    assert "WHEN NOT MATCHED AND NOT s.row_partial THEN INSERT" in said
+
+
+@pytest.mark.parametrize(
+    ("fields", "history", "read"),
+    [
+        (frozenset({"industry", "Address.City"}), False, ["Address", "Industry"]),
+        (frozenset({"Industry"}), True, ["Name", "Address", "Industry", "Phone", "Description"]),
+        (None, False, ["Name", "Address", "Industry", "Phone", "Description"]),
+        (frozenset(), False, []),
+    ],
+)
+def test_a_fold_reads_the_columns_that_events_set(
+    fields: frozenset[str] | None, history: bool, read: list[str]
+) -> None:
+    """Values of other columns are not read, unless there is a history or a snapshot to fold."""
+    folding = Folding(layout=LAYOUT, deletions="delete", entry=None, history=history, fields=fields)
+    assert [one.name for one in folding.read] == read
 
 
 APPLY = ApplyOptions(manifest_url="m", current_state="s3a://lake/x", table_format="delta")

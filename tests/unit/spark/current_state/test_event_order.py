@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -9,8 +10,8 @@ import pytest
 
 from airflow_provider_sfevents.spark.changes.order import EventOrder
 from airflow_provider_sfevents.spark.current_state.event_order import answered, in_task, ordered
-from airflow_provider_sfevents.spark.current_state.event_rows import event_rows
-from airflow_provider_sfevents.spark.current_state.state_rows import order_parts
+from airflow_provider_sfevents.spark.current_state.event_rows import event_rows, values_column
+from airflow_provider_sfevents.spark.current_state.state_rows import order_of, order_parts
 from tests.unit.changes.building import A, B, change
 
 if TYPE_CHECKING:
@@ -37,8 +38,8 @@ def batch(events: Sequence[Change], *, is_own: bool) -> pa.RecordBatch:
     for row, one in zip(event_rows(events).to_pylist(), events, strict=True):
         seen = SEEN.get(one.identity)
         found = nothing if seen is None else order_parts(seen, "seen")
-        text = row["event_text"] if row["is_wide"] else None
-        rows.append({**row, "event_text": text, "is_own": is_own, **found})
+        values = one.values if row["is_wide"] else None
+        rows.append({**row, values_column(one.entity): values, "is_own": is_own, **found})
     return pa.RecordBatch.from_pylist(rows)
 
 
@@ -48,12 +49,14 @@ def test_a_task_answers_as_the_driver_would(ended_by: str) -> None:
     batches = [batch(ARRIVED[2:], is_own=True), batch(HELD, is_own=False)]
     batches.append(batch(ARRIVED[:2], is_own=True))
 
-    (row,) = (one for found in in_task(ended_by, iter(batches)) for one in found.to_pylist())
+    rows = [one for found in in_task(ended_by, iter(batches)) for one in found.to_pylist()]
 
+    *repeats, answer = rows
+    assert [order_of(one, "event") for one in repeats] == [ARRIVED[1].order]
+    found = answered(answer["answer"])
     expected = ordered(HELD, ARRIVED, SEEN, ended_by)
-    found = answered(row["answer"])
-    assert found == expected
-    assert found.repeats == (ARRIVED[1].order,)
+    assert (found.repeated, found.met) == (1, 2)
+    assert replace(found, repeats=(ARRIVED[1].order,)) == expected
 
 
 def test_a_transaction_that_goes_on_stays_held() -> None:
