@@ -250,6 +250,12 @@ _EXTRA_FIELDS: dict[str, Any] = {
         "Seconds that hook.client() gives a lost connection to come back; none for no limit. Empty "
         "takes 10.",
     ),
+    "proxies": _text(
+        "Proxy",
+        "URL of the HTTP proxy to all hosts, such as http://proxy.acme.example:3128. Empty takes "
+        "that of the worker's environment.",
+        form="password",
+    ),
     "pubsub_endpoint": _text(
         "Pub/Sub API endpoint",
         "Host of the gRPC service; its port is the Pub/Sub port. Empty takes the global host, "

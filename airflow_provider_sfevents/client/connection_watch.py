@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_provider_sfevents.pubsub.auth.settings import check_connection_timeout
+from airflow_provider_sfevents.pubsub.auth.connection_checks import check_connection_timeout
 
 NO_LIMIT_SECONDS = 3600.0
 """Seconds of one wait where there is no limit; another wait follows."""

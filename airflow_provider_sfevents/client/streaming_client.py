@@ -19,7 +19,7 @@ from airflow_provider_sfevents.exceptions import (
     ConfigurationError,
     SfEventsError,
 )
-from airflow_provider_sfevents.pubsub.auth.settings import check_connection_timeout
+from airflow_provider_sfevents.pubsub.auth.connection_checks import check_connection_timeout
 from airflow_provider_sfevents.pubsub.topic_names import TransportName, has_root, transport_for
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""HTTP proxies between this machine and the org, by the environment's variables.
+"""HTTP proxies between this machine and the org, by the environment or the connection.
 
 1. Logins and REST (`httpx`) read `https_proxy` and `HTTPS_PROXY`; gRPC reads the names in lower
    case only: `grpc_proxy`, `https_proxy`, `http_proxy`; and `no_grpc_proxy`, `no_proxy`.
@@ -55,15 +55,19 @@ class ProxyRoute:
 
 
 def routes_of(settings: Settings, environ: Mapping[str, str]) -> tuple[ProxyRoute, ProxyRoute]:
-    """Return the ways to the login host and to the Pub/Sub API."""
+    """Return the ways to the login host and to the Pub/Sub API.
+
+    The proxy of the settings is that of both; without one the environment's are used.
+    """
     login = urlsplit(settings.login.login_url)
     host, port = login.hostname or "", login.port or _PORTS[login.scheme]
     endpoint = urlsplit(f"//{settings.endpoint}").hostname or ""
+    of_login, of_api = settings.proxy.reveal(), settings.proxy.reveal()
+    if not settings.proxy:
+        of_login, of_api = _of_http(host, login.scheme, environ), _of_grpc(endpoint, environ)
     return (
-        ProxyRoute(
-            name="the login", to=f"{host}:{port}", proxy=_of_http(host, login.scheme, environ)
-        ),
-        ProxyRoute(name="the Pub/Sub API", to=settings.endpoint, proxy=_of_grpc(endpoint, environ)),
+        ProxyRoute(name="the login", to=f"{host}:{port}", proxy=of_login),
+        ProxyRoute(name="the Pub/Sub API", to=settings.endpoint, proxy=of_api),
     )
 
 
@@ -99,7 +103,8 @@ def unseen_by_grpc(settings: Settings, environ: Mapping[str, str]) -> bool:
     """Return whether a proxy is named for HTTPS in upper case only, so that gRPC goes without."""
     host = urlsplit(f"//{settings.endpoint}").hostname or ""
     return bool(
-        environ.get("HTTPS_PROXY")
+        not settings.proxy
+        and environ.get("HTTPS_PROXY")
         and _of_http(host, "https", environ)
         and not any(environ.get(name) for name in (*_GRPC, *_NO_GRPC))
     )

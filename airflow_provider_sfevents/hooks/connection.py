@@ -6,9 +6,9 @@ import json
 from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.pubsub.auth.connection_checks import CONNECTION_TIMEOUT
 from airflow_provider_sfevents.pubsub.auth.secret import Secret
 from airflow_provider_sfevents.pubsub.auth.settings import (
-    CONNECTION_TIMEOUT,
     SOAP_DEFAULT_VERSION,
     STREAMING_SESSIONS,
     ClientCredentials,
@@ -198,6 +198,7 @@ def settings_with(fields: ConnectionFields, login: Callable[[ConnectionFields], 
             transport=fields.text("transport"),
             streaming_sessions=fields.number("streaming_sessions", STREAMING_SESSIONS),
             connection_timeout=fields.seconds("connection_timeout", CONNECTION_TIMEOUT),
+            proxy=fields.pasted("proxies"),
         )
     except ConfigurationError as error:
         raise ConfigurationError(f"connection {fields.conn_id!r}: {error}") from error

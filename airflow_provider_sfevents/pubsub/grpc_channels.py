@@ -178,6 +178,16 @@ class CallHeaders(grpc.aio.Metadata):
         return f"<headers {', '.join(self.keys())}>"
 
 
+def _proxy_options(settings: Settings) -> tuple[tuple[str, Any], ...]:
+    """Options for the proxy of the settings, otherwise for that of the environment.
+
+    The environment's proxy does not stand between this machine and itself.
+    """
+    if settings.proxy:
+        return (("grpc.http_proxy", settings.proxy.reveal()),)
+    return (("grpc.enable_http_proxy", 0 if settings.endpoint_is_local else 1),)
+
+
 def open_channel(settings: Settings, timeouts: Timeouts) -> grpc.aio.Channel:
     """Make a channel, which connects with its first RPC.
 
@@ -190,8 +200,7 @@ def open_channel(settings: Settings, timeouts: Timeouts) -> grpc.aio.Channel:
         # gRPC also sends pings to measure the line, and no other ping meanwhile; such an answer may
         # take a minute.
         ("grpc.http2.ping_timeout_ms", round(timeouts.dead_line_seconds * 1000)),
-        # No proxy stands between this machine and itself, even if http_proxy is set.
-        ("grpc.enable_http_proxy", 0 if settings.endpoint_is_local else 1),
+        *_proxy_options(settings),
     )
     if settings.plaintext:
         return grpc.aio.insecure_channel(settings.endpoint, options=options)

@@ -50,6 +50,7 @@ def open_http(settings: Settings, url: str, seconds: float) -> httpx.AsyncClient
     """
     return httpx.AsyncClient(
         verify=_trust(settings, url),
+        proxy=httpx.Proxy(settings.proxy.reveal()) if settings.proxy else None,
         timeout=seconds,
         trust_env=not is_loopback(
             httpx.URL(url).host

@@ -15,6 +15,11 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.pubsub.auth.connection_checks import (
+    CONNECTION_TIMEOUT,
+    check_connection_timeout,
+    check_proxy,
+)
 from airflow_provider_sfevents.pubsub.auth.secret import NO_SECRET, Secret
 from airflow_provider_sfevents.pubsub.topic_names import check_transport
 
@@ -36,7 +41,6 @@ Source: Salesforce's own command line (forcedotcom/sfdx-core, src/util/sfdcUrl.t
 `isSalesforceDomain` and `toLightningDomain`); the last one is that of Salesforce on Alibaba Cloud.
 """
 
-CONNECTION_TIMEOUT = 10.0
 STREAMING_SESSIONS, MOST_STREAMING_SESSIONS = 10, 2000
 """Default, and the most that any edition has (Streaming API Developer Guide, "Streaming API
 Limits"); a Developer edition has 20."""
@@ -200,6 +204,8 @@ class Settings:
     :param streaming_sessions: sessions of the Streaming API that a process has at once at most.
     :param connection_timeout: seconds that `airflow_provider_sfevents.client` gives a lost
         connection to come back; None: no limit.
+    :param proxy: URL of the HTTP proxy on the way to all hosts, with its user and password if it
+        asks for them; empty: that of the environment.
     """
 
     login: Login
@@ -210,9 +216,11 @@ class Settings:
     transport: str = ""
     streaming_sessions: int = STREAMING_SESSIONS
     connection_timeout: float | None = CONNECTION_TIMEOUT
+    proxy: Secret = NO_SECRET
 
     def __post_init__(self) -> None:
         check_connection_timeout(self.connection_timeout)
+        check_proxy(self.proxy)
         check_transport("/event/", self.transport)
         if not 1 <= self.streaming_sessions <= MOST_STREAMING_SESSIONS:
             raise ConfigurationError(
@@ -256,17 +264,6 @@ class Settings:
             "not sent there: the host is neither the login's own nor one of Salesforce's "
             f"({known}). Check the connection's host; if the org is there, add {host} to "
             "allowed_hosts."
-        )
-
-
-def check_connection_timeout(seconds: float | None) -> None:
-    """Check the time for a lost connection to come back.
-
-    :raises ConfigurationError: it is no positive number.
-    """
-    if seconds is not None and not seconds > 0:
-        raise ConfigurationError(
-            f"connection_timeout is {seconds!r}. Give seconds above 0, or None for no limit."
         )
 
 

@@ -14,7 +14,7 @@ from airflow_provider_sfevents.client import (
     ReplayMarkerStoragePolicy,
     ReplayOption,
 )
-from tests.integration.client.numbered import number, numbers, publish
+from tests.integration.client.numbered import is_subscribed, number, numbers, publish, subscribed
 from tests.integration.pubsub.emulated import come_true
 
 if TYPE_CHECKING:
@@ -42,12 +42,10 @@ async def test_replay_of_new_events_by_default_and_of_all_events(
     """A subscription brings new events, or all of them; both are also numbers."""
     publish(bus, topic, 1)
     async with connect(**replay) as client:
-        await client.subscribe(topic)
-        await come_true(lambda: bus.open_streams == 1)
+        await subscribed(client, bus, topic)
         publish(bus, topic, 2)
         assert await numbers(client, len(expected)) == expected
         assert not client.has_pending_messages
-    bus.wait_open_streams(0)
 
 
 class OwnStorage(ReplayMarkerStorage):
@@ -72,8 +70,7 @@ async def test_replay_from_a_storage_continues_after_the_last_message_received(
     kept: dict[str, ReplayMarker] = replay if isinstance(replay, dict) else replay.kept
     publish(bus, topic, 0)
     async with connect(replay=replay) as client:
-        await client.subscribe(topic)
-        await come_true(lambda: bus.open_streams == 1)
+        await subscribed(client, bus, topic)
         ids = replay_ids(transport, publish(bus, topic, 1, 2, 3))
         assert await numbers(client, 2) == [1, 2]
         assert kept[topic].replay_id == ids[1]
@@ -81,7 +78,6 @@ async def test_replay_from_a_storage_continues_after_the_last_message_received(
         await client.subscribe(topic)
         assert await numbers(client, 1) == [3]
     assert kept[topic].replay_id == ids[2]
-    bus.wait_open_streams(0)
 
 
 async def test_a_marker_is_stored_by_hand(bus: Emulator, topic: str, connect: Connect) -> None:
@@ -115,19 +111,16 @@ async def test_deleting_a_marker_and_subscribing_again(
     """A channel without a marker starts with new events, also on a client that is running."""
     replay: dict[str, ReplayMarker] = {}
     async with connect(replay=replay) as client:
-        await client.subscribe(topic)
-        await come_true(lambda: bus.open_streams == 1)
+        await subscribed(client, bus, topic)
         publish(bus, topic, 1)
         assert await numbers(client, 1) == [1]
         await client.unsubscribe(topic)
-        bus.wait_open_streams(0)
+        await come_true(lambda: not is_subscribed(bus, topic))
         publish(bus, topic, 2)
         del replay[topic]
-        await client.subscribe(topic)
-        await come_true(lambda: bus.open_streams == 1)
+        await subscribed(client, bus, topic)
         publish(bus, topic, 3)
         assert await numbers(client, 1) == [3]
-    bus.wait_open_streams(0)
 
 
 async def test_replay_fallback(bus: Emulator, topic: str, connect: Connect, transport: str) -> None:

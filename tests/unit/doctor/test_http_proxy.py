@@ -53,6 +53,14 @@ def test_logins_and_grpc_read_different_names(
     assert (login.to, api.to) == ("acme.my.salesforce.com:443", "api.pubsub.salesforce.com:7443")
 
 
+def test_a_proxy_of_the_connection_is_that_of_both() -> None:
+    """The environment does not count beside a proxy that the connection names."""
+    named = settings(proxy=Secret(PROXY))
+    environ = {"HTTPS_PROXY": "http://other:1", "no_proxy": "salesforce.com"}
+    assert [one.proxy for one in routes_of(named, environ)] == [PROXY, PROXY]
+    assert not unseen_by_grpc(named, {"HTTPS_PROXY": PROXY})
+
+
 def test_this_machine_is_reached_directly() -> None:
     """No proxy stands between this machine and itself."""
     here = settings("http://127.0.0.1:8080", endpoint="localhost:7443", plaintext=True)

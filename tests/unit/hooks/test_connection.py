@@ -246,3 +246,16 @@ def test_a_wrong_connection_timeout_is_refused(extra: Any) -> None:
     """The error names the connection, the extra and the value."""
     with pytest.raises(ConfigurationError, match=rf"sfevents_default.*connection_timeout.*{extra}"):
         settings_of(FakeConnection(extra_dejson={"connection_timeout": extra}))
+
+
+def test_the_proxy_of_the_connection() -> None:
+    """The extra `proxies`, whose name Airflow masks, may hold a password; no error shows it."""
+    settings = settings_of(
+        FakeConnection(extra_dejson={"proxies": "http://me:hush@proxy.example:1"})
+    )
+    assert settings.proxy == Secret("http://me:hush@proxy.example:1")
+    assert "hush" not in repr(settings)
+    for wrong in ("me:hush@proxy:1", "https://me:hush@proxy", "http://me:hush@a b"):
+        with pytest.raises(ConfigurationError, match=r"sfevents_default.*proxy") as refused:
+            settings_of(FakeConnection(extra_dejson={"proxies": wrong}))
+        assert "hush" not in str(refused.value)
