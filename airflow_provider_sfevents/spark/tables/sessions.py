@@ -64,6 +64,12 @@ READING: Mapping[str, str] = {
 FEW_ROWS = 20_000
 """Rows of a batch for which Spark's plans are made as small as can be."""
 
+_FEW_ROWS_PLANS = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+}
+
 _NO_CLASS = "Cannot find catalog plugin class"
 """Part of Spark's message if the class of a catalog is on no class path."""
 
@@ -87,16 +93,12 @@ def _clone(spark: SparkSession) -> SparkSession:
 
 
 def few_rows(session: SparkSession, rows: int) -> None:
-    """Plan for few rows if the batch has few: adaptive planning takes longer than its stages."""
-    if rows <= FEW_ROWS:
-        session.conf.set("spark.sql.adaptive.enabled", "false")
-        session.conf.set("spark.sql.shuffle.partitions", "2")
+    """Plan for few rows if the batch has few.
 
-
-def few_rows_merge(session: SparkSession, rows: int) -> None:
-    """Let a MERGE of few rows be one job: a broadcast would be a job of its own."""
+    Adaptive planning takes longer than the stages, and a broadcast is a job of its own.
+    """
     if rows <= FEW_ROWS:
-        session.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
+        _set_all(session, _FEW_ROWS_PLANS)
 
 
 def settings_of(session: SparkSession) -> dict[str, str]:

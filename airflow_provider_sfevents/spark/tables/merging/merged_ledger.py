@@ -153,11 +153,14 @@ class MergedLedger:
         """
         batch_id = min(one["batch_id"] for one in source)
         ids = f"{text(batch_id)}, {text(ledger.claim_id(batch_id))}"
-        same = "AND t.`batch_id` = s.`batch_id` " if len(source) > 1 else ""
+        key = "t.`batch_id`"
+        if len(source) == 1:
+            # A join by a key: without one Spark broadcasts the ledger's rows, by a job of its own.
+            key = f"CASE WHEN {key} IN ({ids}) THEN {text(batch_id)} END"
         said = (
             f"MERGE INTO {self._name()} t USING ({ledger.rows_sql(source)}) s "
             f"ON t.`batch_id` IN ({ids}) "
-            f"{same}{clauses}"
+            f"AND {key} = s.`batch_id` {clauses}"
         )
         try:
             told = self._spark.sql(said).collect()

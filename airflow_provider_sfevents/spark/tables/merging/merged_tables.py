@@ -39,7 +39,6 @@ from airflow_provider_sfevents.spark.tables.projection import (
     taken,
     view_of,
 )
-from airflow_provider_sfevents.spark.tables.sessions import few_rows_merge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -127,7 +126,6 @@ class MergedTables:
     def publish(self, attempt: Attempt) -> None:
         landed = attempt.landed
         dates = file_moves.dates_of(attempt.written)
-        few_rows_merge(self.spark, landed.events)
         # All tables before the first commit: a landing that may not make them finds out while
         # nothing can be seen.
         side_by_side(
