@@ -38,12 +38,10 @@ def bus(monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulator]:
         bus.check()
 
 
-@pytest.fixture(params=["4.0.4"])
-def client(
-    request: pytest.FixtureRequest, bus: Emulator, start: Start, jars: Jars
-) -> ForeignClient:
+@pytest.fixture
+def client(bus: Emulator, start: Start, jars: Jars) -> ForeignClient:
     """The client, connected; it has another token for when the first is refused."""
-    found = or_skip(lambda: jars.cometd(request.param))
+    found = or_skip(lambda: jars.cometd)
     client = start(java_program, "EmpClient.java", jars=found)
     tokens = [bus.connection("session")["extra"]["session_token"] for _ in range(2)]
     client.order("open", host=bus.my_domain_url, tokens=tokens, ca_file=bus.ca_file)
@@ -61,7 +59,6 @@ def _numbers(client: ForeignClient, count: int) -> list[Any]:
     return [one["data"]["payload"]["Number__c"] for one in client.wait("event", count)]
 
 
-@pytest.mark.parametrize("client", ["3.0.9", "4.0.4"], indirect=True)
 def test_a_push_topic_and_a_platform_event(
     bus: Emulator, topic: str, client: ForeignClient
 ) -> None:

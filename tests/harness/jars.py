@@ -24,7 +24,7 @@ from airflow_provider_sfevents.spark.tables import coordinates
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-COMETD = "org.cometd.java:cometd-java-client"
+COMETD = "org.cometd.java:cometd-java-client:4.0.4"
 HADOOP_AWS = "org.apache.hadoop:hadoop-aws:3.4.2"
 REST_CATALOG = (
     "org.apache.iceberg:iceberg-core:1.11.0",
@@ -80,9 +80,10 @@ class Jars:
         """Class path of Iceberg's REST server, without Hadoop's client."""
         return sorted(self._kept(*REST_CATALOG).glob("*.jar"))
 
-    def cometd(self, version: str) -> list[Path]:
-        """Class path of CometD's client for Java."""
-        return sorted(self._kept(f"{COMETD}:{version}").glob("*.jar"))
+    @cached_property
+    def cometd(self) -> list[Path]:
+        """Class path of CometD's client for Java, in the version of EMP-Connector."""
+        return sorted(self._kept(COMETD).glob("*.jar"))
 
     def resolved(self, coordinate: str) -> list[Path]:
         """An artifact and its dependencies, without those that Spark has."""
