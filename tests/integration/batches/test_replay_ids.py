@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -84,6 +86,29 @@ def test_a_choice_stands_for_every_attempt_at_the_batch(bus: Emulator, consumer:
     rerun = consumer.run_once()
     assert staged_ids(consumer, rerun) == ids
     assert [window.start for window in consumer.position.losses] == ["earliest"]
+
+
+def test_batches_overlap_until_a_later_event_is_committed(
+    bus: Emulator, consumer: Consumer
+) -> None:
+    """Batches are marked as overlapping until an event newer than the fallback is committed."""
+    publish(bus, 1, 5)
+    consumer.run_once()
+    consumer.positions["orders"] = json.dumps(
+        json.loads(consumer.positions["orders"]) | {"replay_id": "ff" * 10}
+    )
+    consumer.replay_fallback = "earliest"
+    consumer.bounds = replace(consumer.bounds, max_events=3)
+    overlapping = [consumer.run_once(), consumer.run_once()]
+    assert all(isinstance(one, Staged) and one.manifest.overlaps for one in overlapping)
+    bus.clock.advance(hours=1)
+    publish(bus, 6, 1)
+    newer = consumer.run_once()
+    publish(bus, 7, 1)
+    after = consumer.run_once()
+    assert isinstance(newer, Staged)
+    assert isinstance(after, Staged)
+    assert (newer.manifest.overlaps, after.manifest.overlaps) == (True, False)
 
 
 def test_a_refused_keepalive_point_is_no_loss(bus: Emulator, consumer: Consumer) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_provider_sfevents.batches.commit import commit_batch
-from airflow_provider_sfevents.batches.outcome import Staged
+from airflow_provider_sfevents.batches.outcome import Empty, Staged
 from airflow_provider_sfevents.exceptions import LeaseHeldError, PositionConflictError
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Run
@@ -81,6 +81,30 @@ def test_a_retry_of_what_had_committed_spends_nothing(bus: Emulator, consumer: C
     assert rerun.manifest == done.manifest
     assert (rerun.landed, rerun.rerun) == (True, False)
     assert bus.deliveries(TOPIC) == 2
+
+
+def test_a_retry_without_a_batch_goes_on_as_its_first_try(
+    bus: Emulator, consumer: Consumer
+) -> None:
+    """A retry without a batch fetches what its first try did not."""
+    run_days(bus, consumer, 1)
+    publish(bus, 40, 2)
+    consumer.run = replace(run_of(2), try_number=2)
+    staged = consumer.run_once()
+    assert isinstance(staged, Staged)
+    assert (staged.manifest.events, consumer.position.batch_number) == (2, 2)
+
+
+def test_a_cleared_run_that_is_the_newest_fetches(bus: Emulator, consumer: Consumer) -> None:
+    """A cleared run without events fetches if it is the newest run."""
+    run_days(bus, consumer, 1)
+    consumer.run = run_of(2)
+    assert isinstance(consumer.run_once(), Empty)
+    publish(bus, 40, 2)
+    clear(consumer, 2)
+    staged = consumer.run_once()
+    assert isinstance(staged, Staged)
+    assert staged.manifest.events == 2
 
 
 def test_a_backfill_lands_what_its_interval_had(bus: Emulator, consumer: Consumer) -> None:

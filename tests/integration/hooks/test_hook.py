@@ -10,6 +10,7 @@ import pytest
 from airflow_provider_sfevents.exceptions import (
     ConfigurationError,
     QuotaExceededError,
+    ReplayIdRefusedError,
     SchemaUnknownError,
     TransportError,
 )
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from airflow_provider_sfevents.emulator import Emulator
-
 ORDERS = "/event/Order__e"
 SHIPMENTS = "/event/Shipment__e"
 SOON = Bounds(idle_seconds=0.4)
@@ -113,6 +113,16 @@ def test_fetch_keeps_an_event_of_an_unknown_schema(hook: SfEventsHook, bus: Emul
     assert known.decode()["Order_Number__c"] == "A-2"
     with pytest.raises(ValueError, match="no schema 'AAAAAAAAAAAAAAAAAAAAAA'"):
         unknown.decode()
+
+
+def test_fetch_with_a_bad_start(hook: SfEventsHook, bus: Emulator) -> None:
+    """An invalid or unknown replay id is refused, and nothing is delivered."""
+    before = bus.deliveries()
+    with pytest.raises(ConfigurationError, match="'yesterday' is no replay id"):
+        hook.fetch(ORDERS, "yesterday", SOON)
+    with pytest.raises(ReplayIdRefusedError, match="earliest, latest"):
+        hook.fetch(ORDERS, "ff" * 10, SOON)
+    assert (bus.deliveries(), bus.open_streams) == (before, 0)
 
 
 @pytest.mark.anyio

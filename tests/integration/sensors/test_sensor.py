@@ -67,6 +67,19 @@ def test_a_timeout_that_is_soft(waits: Waits, mode: dict[str, Any]) -> None:
         waits.wait(timeout=0.4, soft_fail=True, **mode)
 
 
+@each_mode
+def test_the_event_that_wakes_it_at_latest_is_in_the_batch(
+    waits: Waits, bus: Emulator, mode: dict[str, Any]
+) -> None:
+    """In a first run at `latest` no event is lost between sensor and fetch."""
+    waits.publish(2)
+    with waits.publishing_once_subscribed(1):
+        assert waits.wait(timeout=20, initial_replay="latest", **mode)["events"] == 1
+    waits.publish(1)
+    assert waits.fetch(initial_replay="latest")["events"] == 2
+    assert bus.deliveries() == 2
+
+
 def test_a_deferral_keeps_its_deadline(waits: Waits) -> None:
     """`timeout` counts from the first deferral, and each trigger gets the rest of it."""
     waits.publish(1)
