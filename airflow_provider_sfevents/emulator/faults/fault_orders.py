@@ -225,9 +225,7 @@ def _check(fault: FaultOrder) -> None:
 def _check_cut(fault: FaultOrder) -> None:
     hows = OVER_COMETD if fault.rpc == "cometd" else HOWS
     if fault.how not in hows:
-        raise EmulatorError(
-            f"fail_next: how={fault.how!r} of {fault.rpc} is not one of {', '.join(hows)}"
-        )
+        raise EmulatorError(f"fail_next: how={fault.how!r} is not one of {', '.join(hows)}")
     if fault.rpc in OVER_HTTP and fault.rpc != "cometd":
         raise EmulatorError(
             f"fail_next: how={fault.how!r} is for RPCs; {fault.rpc} is HTTP, give it a status"
