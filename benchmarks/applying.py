@@ -152,15 +152,16 @@ class Bench:
         land(self.spark, order, finish=finish)
         return found[0]
 
-    def apply(self, landed: LandedBatch) -> None:
+    def apply(self, landed: LandedBatch, **options: Any) -> dict[str, int]:
         order = ApplyOptions(
             manifest_url=landed.staged.url,
             current_state=self.current_state,
             table_format=self.table_format,
+            **options,
         )
-        apply_batch(self.spark, order, landed)
+        return apply_batch(self.spark, order, landed)
 
-    def stage(self, changes: list[tuple[str, int]]) -> str:
+    def stage(self, changes: list[tuple[str, int]], ended_by: str = "idle_seconds") -> str:
         """Path of the manifest of a batch as the fetch leaves it."""
         self._sequence += 1
         batch = self.folder / "staging" / str(self._sequence)
@@ -203,7 +204,7 @@ class Bench:
             position_start=start,
             start=start,
             end=end,
-            ended_by="idle_seconds",
+            ended_by=ended_by,
             parts=(part,),
             schemas=(SCHEMA_ID,),
             created_at=self._now().isoformat(),
@@ -213,17 +214,24 @@ class Bench:
         (batch / layout.MANIFEST).write_text(manifest.to_json())
         return str(batch / layout.MANIFEST)
 
+    def transaction(self, number: int) -> str:
+        """Key of the transaction that changes a record in the batch that is being staged."""
+        return f"{self._sequence}-{number}"
+
+    def body(self, change_type: str, number: int) -> dict[str, Any]:
+        """Fields of a change."""
+        found = {} if change_type == "DELETE" else values(number, self._sequence)
+        return {name: found[name] for name in CHANGED} if change_type == "UPDATE" else found
+
     def _payload(self, change_type: str, number: int) -> bytes:
-        body = {} if change_type == "DELETE" else values(number, self._sequence)
-        if change_type == "UPDATE":
-            body = {name: body[name] for name in CHANGED}
+        body = self.body(change_type, number)
         header = {
             "entityName": ENTITY,
             "recordIds": [record_id(number)],
             "changeType": change_type,
             "changeOrigin": "",
-            "transactionKey": f"{self._sequence}-{number}",
-            "sequenceNumber": 1,
+            "transactionKey": self.transaction(number),
+            "sequenceNumber": number,
             "commitTimestamp": int(self._now().timestamp() * 1000),
             "commitNumber": self._sequence,
             "commitUser": "005000000000001AAA",
