@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents import steps
@@ -192,12 +192,7 @@ class Commits:
 
         A tombstone has no order of an event in its key, since its record has one.
         """
-        nothing = self._rows([], f"{tables.SET_ASIDE_SQL}, {GONE} boolean")
-        rows = reduce(
-            lambda one, other: one.unionByName(other, allowMissingColumns=True),
-            sources,
-            nothing,
-        )
+        rows = together([self._rows([], f"{tables.SET_ASIDE_SQL}, {GONE} boolean"), *sources])
         keys = tables.SET_ASIDE_KEY
         empty = {one: "''" if one in keys[:3] else "0L" for one in keys}
         filled = [
