@@ -257,14 +257,15 @@ class FetchesBatch(ReadsTopic, BaseOperator):
     def run_stoppable(self, context: Context, work: Callable[[Stopping], T]) -> T:
         self._begun_at = monotonic()
         self.stages = StageTimes(begun_at=datetime.now(UTC), reached_at=self._begun_at)
-        self._store_links(context)
+        self._store_links(context, to_org=False)
         return super().run_stoppable(context, work)
 
-    def _store_links(self, context: Context) -> None:
-        """Store the links that are known by now."""
+    def _store_links(self, context: Context, *, to_org: bool) -> None:
+        """Store the link to the org, which is known after staging, or those to the page."""
         instance = context.get("ti")
         for link in self.operator_extra_links if instance is not None else ():
-            if url := link.get_link(self, ti_key=instance):
+            if isinstance(link, SfEventsSetupLink) is to_org:
+                url = link.get_link(self, ti_key=instance)
                 instance.xcom_push(key=link.xcom_key, value=url)
 
     @contextmanager
@@ -278,10 +279,10 @@ class FetchesBatch(ReadsTopic, BaseOperator):
         store = self._store_opener(context, request.consumer)
         staged = run_async(lambda requested: self._stage(request, area, store, requested), stopping)
         self.stages.reached("staged")
-        of = staged.position if isinstance(staged, Empty) else staged.manifest
-        self.instance_url = of.instance_url
-        self._store_links(context)
         try:
+            of = staged.position if isinstance(staged, Empty) else staged.manifest
+            self.instance_url = of.instance_url
+            self._store_links(context, to_org=True)
             yield staged
         finally:
             staged.release()
