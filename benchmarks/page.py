@@ -51,6 +51,8 @@ def busy(consumer: str) -> Position:
 def fill(home: AirflowHome) -> int:
     """Write the positions and the task instances; return the size of a position."""
     text = busy("consumer_0").to_json()
+    for number in range(POSITIONS):
+        home.know_dag(f"consumer_{number}")
     now = datetime.now(UTC).isoformat(sep=" ").replace("+00:00", "")
     with sqlite3.connect(home.folder / "airflow.db") as database:
         for number in range(POSITIONS):

@@ -57,6 +57,7 @@ from airflow_provider_sfevents.ui.task_states import (
     known_dags,
     task_states,
     waits,
+    watchers,
 )
 
 if TYPE_CHECKING:
@@ -102,6 +103,7 @@ def list_positions(user: GetUserDep) -> JSONResponse:
             "positions": rows,
             "problems": problems,
             "waits": waits(now),
+            "watchers": watchers(now) if _may_read_assets(user) else [],
             "connections": _connections(user),
         }
     )
@@ -240,6 +242,10 @@ def _answered() -> Iterator[None]:
         raise HTTPException(503, str(error)) from error
     except SfEventsError as error:
         raise HTTPException(400, str(error)) from error
+
+
+def _may_read_assets(user: Any) -> bool:
+    return bool(get_auth_manager().is_authorized_asset(method="GET", user=user))
 
 
 def _may_ask(user: Any, conn_id: str) -> bool:

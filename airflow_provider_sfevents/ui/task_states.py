@@ -6,9 +6,10 @@ One query serves all positions.
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow.jobs.job import Job
+from airflow.models.asset import AssetModel, AssetWatcherModel
 from airflow.models.connection import Connection
 from airflow.models.dag import DagModel
 from airflow.models.taskinstance import TaskInstance
@@ -30,6 +31,8 @@ LONGEST = timedelta(days=7)
 
 SILENT = timedelta(minutes=1)
 """Age of a triggerer's last heartbeat from which it counts as gone; Airflow's page has the same."""
+
+_OURS = "airflow_provider_sfevents."  # beginning of the class paths of this package
 
 Instance = tuple[str, str, int, str, str, datetime | None, datetime | None]
 """DAG, task, map index, run, state, end and last heartbeat of a task instance."""
@@ -86,12 +89,42 @@ def waits(now: datetime) -> dict[str, int]:
     statement = (
         select(Trigger.id, Job.latest_heartbeat)
         .outerjoin(Job, Trigger.triggerer_id == Job.id)
-        .where(Trigger.classpath.startswith("airflow_provider_sfevents."))
+        .where(Trigger.classpath.startswith(_OURS))
     )
     with told("Triggers", "read"), create_session() as session:
         beats = [beat for _, beat in session.execute(statement)]
     alive = sum(beat is not None and now - beat < SILENT for beat in beats)
     return {"alive": alive, "silent": len(beats) - alive}
+
+
+def watchers(now: datetime) -> list[dict[str, Any]]:
+    """List this package's watchers: asset, since when, and the triggerer that runs each."""
+    statement = (
+        select(
+            AssetModel.name,
+            AssetWatcherModel.name,
+            Trigger.created_date,
+            Job.hostname,
+            Job.latest_heartbeat,
+        )
+        .join(AssetWatcherModel, AssetWatcherModel.asset_id == AssetModel.id)
+        .join(Trigger, AssetWatcherModel.trigger_id == Trigger.id)
+        .outerjoin(Job, Trigger.triggerer_id == Job.id)
+        .where(Trigger.classpath.startswith(_OURS))
+        .order_by(AssetModel.name, AssetWatcherModel.name)
+    )
+    with told("Watchers", "read"), create_session() as session:
+        rows = list(session.execute(statement))
+    return [
+        {
+            "asset": asset,
+            "watcher": watcher,
+            "since": since.isoformat(),
+            "triggerer": host,
+            "alive": beat is not None and now - beat < SILENT,
+        }
+        for asset, watcher, since, host, beat in rows
+    ]
 
 
 def _state(position: Position, by_task: dict[tuple[str, str, int], list[Instance]]) -> TaskState:

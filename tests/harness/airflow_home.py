@@ -134,6 +134,27 @@ class AirflowHome:
                 "INSERT INTO variable (key, val, is_encrypted) VALUES (?, ?, 0)", (key, value)
             )
 
+    def know_dag(self, dag_id: str, *, is_paused: bool = False) -> None:
+        """Write the row of a DAG without a file."""
+        values = {
+            "dag_id": dag_id,
+            "is_paused": is_paused,
+            "is_stale": False,
+            "bundle_name": "dags-folder",
+            "timetable_type": "",
+            "partition_mapper_info": "{}",
+            "max_active_tasks": 16,
+            "max_consecutive_failed_dag_runs": 0,
+            "has_task_concurrency_limits": False,
+        }
+        columns, marks = ", ".join(values), ", ".join("?" * len(values))
+        statement = f"INSERT INTO dag ({columns}) VALUES ({marks})"  # noqa: S608 - own names
+        with sqlite3.connect(self.folder / "airflow.db") as database:
+            database.execute(
+                "INSERT OR IGNORE INTO dag_bundle (name, active) VALUES (?, 1)", ("dags-folder",)
+            )
+            database.execute(statement, [*values.values()])
+
     def xcom(
         self, dag_id: str, run_id: str, task_id: str, key: str = "return_value", map_index: int = -1
     ) -> Any:

@@ -45,6 +45,10 @@ function count(number) {
   return number.toLocaleString();
 }
 
+function counted(number, noun) {
+  return `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
+}
+
 /* Links by Airflow's router, so that they work below any base_url. */
 
 function InnerLink({ to, children }) {
@@ -303,7 +307,7 @@ function Notes({ row }) {
     .map(([cause, events]) => `${cause} ${count(events)}`)
     .join(", ");
   const notes = [
-    row.loss_windows && ["red", `${row.loss_windows} loss windows`],
+    row.loss_windows && ["red", counted(row.loss_windows, "loss window")],
     row.quarantined && ["orange", `${count(row.quarantined)} in quarantine`],
     extra && ["gray", `extra deliveries: ${extra}`],
   ].filter(Boolean);
@@ -363,7 +367,7 @@ function State({ row }) {
       h(
         Text,
         { color: "red.fg" },
-        h(InnerLink, { to: taskPath(log) }, `failed ${failed} times since`),
+        h(InnerLink, { to: taskPath(log) }, `failed ${counted(failed, "time")} since`),
       ),
     running && h(InnerLink, { to: runPath(row.dag, running) }, "running now"),
   );
@@ -424,6 +428,39 @@ function Positions({ positions }) {
         { mt: 3, onClick: () => setLimit(found.length), size: "sm", variant: "outline" },
         `Show all ${count(found.length)}`,
       ),
+  );
+}
+
+function Watchers({ watchers }) {
+  return h(
+    Box,
+    { as: "section", "aria-labelledby": "sfevents-watchers", mt: 6 },
+    h(Heading, { as: "h2", id: "sfevents-watchers", size: "md" }, "Watchers"),
+    h(
+      Table.Root,
+      { "aria-labelledby": "sfevents-watchers", size: "sm" },
+      h(Columns, { names: ["Asset", "Watcher", "Since", "Triggerer"] }),
+      h(
+        Table.Body,
+        null,
+        watchers.map(({ asset, watcher, since, triggerer, alive }) =>
+          h(
+            Table.Row,
+            { "data-watcher": watcher, key: `${asset} ${watcher}` },
+            h(Cells, {
+              of: [
+                asset,
+                watcher,
+                moment(since),
+                alive
+                  ? `listening, on ${triggerer}`
+                  : h(Text, { color: "red.fg" }, "on no living triggerer"),
+              ],
+            }),
+          ),
+        ),
+      ),
+    ),
   );
 }
 
@@ -524,7 +561,7 @@ function Overview() {
     Fragment,
     null,
     h(Heading, { as: "h1", mb: 3, size: "xl" }, "Salesforce events"),
-    h(Loaded, api, ({ positions, problems, waits, connections }) =>
+    h(Loaded, api, ({ positions, problems, waits, watchers, connections }) =>
       h(
         Fragment,
         null,
@@ -552,6 +589,7 @@ function Overview() {
             h(Alert.Title, null, problem),
           ),
         ),
+        watchers.length > 0 && h(Watchers, { watchers }),
         connections.length > 0 && h(Org, { connections }),
       ),
     ),

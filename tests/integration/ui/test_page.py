@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
+from airflow_provider_sfevents.emulator import Emulator
 from airflow_provider_sfevents.positions.record import Position, advance
 from airflow_provider_sfevents.positions.record_text import variable_key
 from airflow_provider_sfevents.staging.manifest import Run
@@ -22,6 +23,8 @@ from tests.harness.foreign_packages import node_modules
 from tests.unit.positions.building import TOPIC, batch_after, begun
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from selenium.webdriver import Chrome
 
     from tests.harness.airflow_home import AirflowHome
@@ -74,6 +77,12 @@ class Window:
         assert found["passes"], "the checker has seen the page"
         return [f"{one['id']}: {one['nodes'][0]['failureSummary']}" for one in found["violations"]]
 
+    def require_accessible(self) -> None:
+        """Check the page in Airflow's two modes."""
+        for mode in ("dark", "light"):
+            self.switch(mode)
+            assert self.complaints() == [], mode
+
     def switch(self, mode: str) -> None:
         """Switch Airflow to this mode in its own menu."""
         self.click("button", "User")
@@ -113,6 +122,17 @@ def keep(home: AirflowHome, consumer: str, hours: int) -> None:
         extra = {"in_memory": 3} if consumer == "accounts" else {}
         position = advance(position, manifest, at.isoformat(), by, extra_deliveries=extra)
     home.set_variable(variable_key(consumer, TOPIC), position.to_json())
+    home.know_dag(consumer, is_paused=consumer == "accounts")
+
+
+@contextmanager
+def api_server(home: AirflowHome, bus: Emulator) -> Iterator[AirflowServices]:
+    """Run Airflow's API server below a path, with positions and a connection to the org."""
+    for consumer, hours in AGES.items():
+        keep(home, consumer, hours)
+    home.connect("sfevents_default", bus.connection())
+    with AirflowServices.running(home, ("api-server",), path="/lake") as airflow:
+        yield airflow
 
 
 def kept(home: AirflowHome, consumer: str) -> Position:
@@ -120,18 +140,43 @@ def kept(home: AirflowHome, consumer: str) -> Position:
     return Position.from_json(home.variable(variable_key(consumer, TOPIC)) or "", "here")
 
 
+def ask_org(window: Window) -> None:
+    window.click("button", "Ask the org")
+    wait_until(
+        lambda: any("Not checked here" in text for text in window.texts("[data-findings]")),
+        "the org's answer",
+    )
+
+
+def move_by_keyboard(window: Window, home: AirflowHome) -> None:
+    """Leave the question twice, by its button and by a key; then answer it."""
+    window.click("button", "Skip to new events")
+    wait_until(lambda: "is skipped" in window.focused(), "what the action does")
+    window.require_accessible()
+    window.click("button", "Leave it")
+    wait_until(lambda: window.focused() == "Skip to new events", "the button has the focus")
+    window.press(Keys.ENTER)
+    wait_until(lambda: "is skipped" in window.focused(), "what the action does")
+    window.press(Keys.ESCAPE)
+    wait_until(lambda: window.focused() == "Skip to new events", "the button has the focus")
+    assert kept(home, "accounts").batch_number == 5
+    window.press(Keys.ENTER, Keys.TAB, Keys.ENTER)
+    wait_until(lambda: "continues at 'latest'" in window.focused(), "the action's answer")
+    assert kept(home, "accounts").replay_id == "latest"
+
+
 def test_the_page_leads_from_the_menu_to_the_run(airflow_home: AirflowHome) -> None:
     """Below a base_url with a path, the menu leads to the overview, a consumer, and its run.
 
-    A fresh, an amber and a red position are told apart; the red one is moved by the keyboard, after
-    a question that says what will happen. An accessibility checker finds nothing, in light and dark
-    mode. Nothing is loaded from another host.
+    A fresh, an amber and a red position are told apart. The org is asked. The red one's trouble
+    leads to what mends it, and it is moved by the keyboard, after a question that says what will
+    happen. An accessibility checker finds nothing, in light and dark mode. Nothing is loaded from
+    another host.
     """
-    for consumer, hours in AGES.items():
-        keep(airflow_home, consumer, hours)
     with (
+        Emulator(sample=True) as bus,
         chromium() as browser,
-        AirflowServices.running(airflow_home, ("api-server",), path="/lake") as airflow,
+        api_server(airflow_home, bus) as airflow,
     ):
         window = Window(browser=browser)
         origin = f"http://127.0.0.1:{airflow.port}"
@@ -142,28 +187,16 @@ def test_the_page_leads_from_the_menu_to_the_run(airflow_home: AirflowHome) -> N
             lambda: window.levels() == {"orders": "fresh", "invoices": "amber", "accounts": "red"},
             "the overview",
         )
-        for mode in ("light", "dark"):
-            window.switch(mode)
-            assert window.complaints() == [], mode
-        window.click("a", "accounts")
+        ask_org(window)
+        assert bus.deliveries() == 0
+        window.require_accessible()
+        window.click("a", "DAG accounts is paused, so no run fetches events.")
         wait_until(lambda: f"accounts on {TOPIC}" in window.texts("h1"), "the consumer's page")
         assert browser.current_url.startswith(f"{origin}/lake/plugin/salesforce_events?")
         assert window.focused() == f"accounts on {TOPIC}"
-        window.click("button", "Skip to new events")
-        wait_until(lambda: "is skipped" in window.focused(), "what the action does")
-        for mode in ("dark", "light"):
-            window.switch(mode)
-            assert window.complaints() == [], mode
-        window.click("button", "Leave it")
-        wait_until(lambda: window.focused() == "Skip to new events", "the button has the focus")
-        window.press(Keys.ENTER)
-        wait_until(lambda: "is skipped" in window.focused(), "what the action does")
-        window.press(Keys.ESCAPE)
-        wait_until(lambda: window.focused() == "Skip to new events", "the button has the focus")
-        assert kept(airflow_home, "accounts").batch_number == 5
-        window.press(Keys.ENTER, Keys.TAB, Keys.ENTER)
-        wait_until(lambda: "continues at 'latest'" in window.focused(), "the action's answer")
-        assert kept(airflow_home, "accounts").replay_id == "latest"
+        [trouble] = window.texts("[data-trouble]")
+        assert trouble.endswith("Unpause it. airflow dags unpause accounts")
+        move_by_keyboard(window, airflow_home)
         browser.back()
         window.click("a", "orders")
         window.click("a", "run_4")

@@ -168,7 +168,7 @@ FAULTS = {
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_is_named_and_mended(page: Page, name: str) -> None:
-    """The overview has the cause first, what the page offers mends it, and the next run is green."""
+    """The overview has the cause first, what the page offers mends it, the next run is green."""
     fault = FAULTS[name]
     fault.seed(page)
     [row] = page.rows("op")
@@ -222,31 +222,45 @@ def test_a_record_that_is_no_position_is_mended_by_the_command(
 
 
 def test_waits_without_a_triggerer_are_mended_by_a_triggerer(page: Page) -> None:
-    """A trigger that no living triggerer runs is silent until one has it; others do not count."""
+    """A watcher that no living triggerer runs is silent until one has it; others do not count."""
     from airflow.jobs.job import Job
+    from airflow.models.asset import AssetModel, AssetWatcherModel
     from airflow.models.trigger import Trigger
     from airflow.utils.session import create_session
+    from sqlalchemy import delete
 
     def waits() -> tuple[int, int]:
         found = page.get("/api/positions", "viewer").json()["waits"]
         return int(found["alive"]), int(found["silent"])
 
+    def watching(role: str = "viewer") -> list[bool]:
+        found = page.get("/api/positions", role).json()["watchers"]
+        return [bool(one["alive"]) for one in found if one["watcher"] == page.consumer]
+
     alive, quiet = waits()
-    ours = "airflow_provider_sfevents.triggers.sfevents.SfEventsTrigger"
+    ours = "airflow_provider_sfevents.triggers.sfevents.SfEventsWatchTrigger"
     with create_session() as session:
         triggers = [Trigger(classpath=one, kwargs={}) for one in (ours, "other.Trigger")]
         session.add_all(triggers)
+        asset = AssetModel(name=f"salesforce://{page.consumer}", uri=page.consumer)
+        session.add(asset)
         session.flush()
         ids = [one.id for one in triggers]
-    assert waits() == (alive, quiet + 1)
+        for one in ids:
+            watcher = AssetWatcherModel(name=page.consumer, asset_id=asset.id, trigger_id=one)
+            session.add(watcher)
+        asset_id = asset.id
+    assert (waits(), watching(), watching("")) == ((alive, quiet + 1), [False], [])
     with create_session() as session:
         job = Job(job_type="TriggererJob", state="running", latest_heartbeat=datetime.now(UTC))
         session.add(job)
         session.flush()
         session.get(Trigger, ids[0]).triggerer_id = job.id
         job_id = job.id
-    assert waits() == (alive + 1, quiet)
+    assert (waits(), watching()) == ((alive + 1, quiet), [True])
     with create_session() as session:
+        session.execute(delete(AssetWatcherModel).where(AssetWatcherModel.asset_id == asset_id))
+        session.delete(session.get(AssetModel, asset_id))
         for one in ids:
             session.delete(session.get(Trigger, one))
         session.delete(session.get(Job, job_id))
