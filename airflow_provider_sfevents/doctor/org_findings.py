@@ -40,16 +40,10 @@ if TYPE_CHECKING:
 CONNECTION, CLOCK, LOGIN, SCOPES = "connection", "clock", "login", "scopes"
 API, ALLOWANCE, UNFOLLOWED = "event API", "allowance", "topics without a position"
 
-ELSEWHERE = (
-    "permissions on topics",
-    "change data capture",
-    "channels",
-    "versions",
-    "executor",
-    "staging",
-    "Spark",
-    "triggerer",
-)
+OF_WORKER = ("versions", "executor", "staging", "Spark", "triggerer")
+"""Checks that need another machine."""
+
+ELSEWHERE = ("permissions on topics", "change data capture", "channels", *OF_WORKER)
 """Checks that need more than the connection, or another machine."""
 
 ENOUGH_SCOPES = frozenset({"api", "full"})

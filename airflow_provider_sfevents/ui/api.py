@@ -42,7 +42,7 @@ from airflow_provider_sfevents.batches.position.position_metrics import (
 from airflow_provider_sfevents.commands.position_rows import found
 from airflow_provider_sfevents.doctor import findings
 from airflow_provider_sfevents.doctor.airflow_findings import followed_topics
-from airflow_provider_sfevents.doctor.org_findings import ELSEWHERE
+from airflow_provider_sfevents.doctor.org_findings import OF_WORKER
 from airflow_provider_sfevents.exceptions import (
     PositionConflictError,
     SfEventsError,
@@ -165,7 +165,7 @@ def check_org(user: GetUserDep, asked: OrgAsked) -> dict[str, Any]:
     positions = [one.position for one in _visible(user) if one.position is not None]
     followed = followed_topics(positions, datetime.now(UTC))
     lines = findings.at(findings.this_process(), SfEventsHook(asked.conn_id).check_org(followed))
-    return {"findings": [one.to_row() for one in lines], "not_checked": ELSEWHERE}
+    return {"findings": [one.to_row() for one in lines], "not_checked": OF_WORKER}
 
 
 class Which(BaseModel):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from selenium.common.exceptions import StaleElementReferenceException
+from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
@@ -61,8 +62,7 @@ class Window:
 
     def press(self, *keys: str) -> None:
         """Press keys where the focus is."""
-        for key in keys:
-            self.browser.switch_to.active_element.send_keys(key)
+        ActionChains(self.browser).send_keys(*keys).perform()
 
     def focused(self) -> str:
         return str(self.browser.switch_to.active_element.text)
@@ -91,6 +91,7 @@ class Window:
         shown = f"return document.documentElement.classList.contains('{mode}')"
         wait_until(lambda: self.browser.execute_script(shown), f"the {mode} mode")
         self.press(Keys.ESCAPE)
+        wait_until(lambda: not any(self.texts("[role=menuitem]")), "the menu is closed")
 
     def levels(self) -> dict[str, str]:
         """Level of the age of each position of the overview, by consumer."""
@@ -160,7 +161,9 @@ def move_by_keyboard(window: Window, home: AirflowHome) -> None:
     window.press(Keys.ESCAPE)
     wait_until(lambda: window.focused() == "Skip to new events", "the button has the focus")
     assert kept(home, "accounts").batch_number == 5
-    window.press(Keys.ENTER, Keys.TAB, Keys.ENTER)
+    window.press(Keys.ENTER)
+    wait_until(lambda: "is skipped" in window.focused(), "what the action does")
+    window.press(Keys.TAB, Keys.ENTER)
     wait_until(lambda: "continues at 'latest'" in window.focused(), "the action's answer")
     assert kept(home, "accounts").replay_id == "latest"
 
