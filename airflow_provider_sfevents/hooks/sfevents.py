@@ -21,8 +21,8 @@ from airflow_provider_sfevents.hooks.connection import (
     settings_from,
 )
 from airflow_provider_sfevents.hooks.memory_batch import Fetched, fetch_into_memory
+from airflow_provider_sfevents.hooks.outgoing.task_metrics import emit
 from airflow_provider_sfevents.hooks.stock_connection import STOCK_TYPE, stock_settings
-from airflow_provider_sfevents.hooks.task_metrics import emit
 from airflow_provider_sfevents.hooks.task_thread import run_async_in_thread
 from airflow_provider_sfevents.pubsub.auth.secret import Secret
 from airflow_provider_sfevents.pubsub.bounds import Bounds

@@ -13,8 +13,9 @@ from airflow_provider_sfevents.batches.outcome import result
 from airflow_provider_sfevents.batches.position.position_metrics import of_commit, summary
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import ConfigurationError, SfEventsError, StagingError
+from airflow_provider_sfevents.hooks.outgoing.notifiers import notify
+from airflow_provider_sfevents.hooks.outgoing.task_metrics import emit
 from airflow_provider_sfevents.hooks.run_context import describe_run, tell_assets
-from airflow_provider_sfevents.hooks.task_metrics import emit
 from airflow_provider_sfevents.operators.lineage import tell_tables
 from airflow_provider_sfevents.positions import stores
 
@@ -70,8 +71,14 @@ def commit(
     return done
 
 
-def report(staged: Staged, done: Mapping[str, Any], since: datetime) -> None:
-    """Log and measure what a run has cost, and where its position stands.
+def report(
+    staged: Staged,
+    done: Mapping[str, Any],
+    since: datetime,
+    context: Context,
+    notifiers: Sequence[Any],
+) -> None:
+    """Log and measure what a run has cost, and where its position stands; call the notifiers.
 
     :param done: the task's result.
     :param since: begin of the task; an earlier try's commit is not measured again.
@@ -87,6 +94,40 @@ def report(staged: Staged, done: Mapping[str, Any], since: datetime) -> None:
     if made.batch_id == staged.manifest.batch_id and datetime.fromisoformat(made.at) >= since:
         emit(of_commit(position, made, extra_deliveries))
         log.info("%s.", summary(position, made, extra_deliveries, datetime.now(UTC)))
+        for notice in notices(done):
+            notify(notifiers, dict(context), notice)
+
+
+def notices(done: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what a user's notifiers are told of a batch: loss windows, events in quarantine.
+
+    :param done: the task's result.
+    """
+    names = ("org_id", "consumer", "topic", "batch_id", "events", "quarantined", "losses")
+    values = {name: done[name] for name in names}
+    found = []
+    if done["losses"]:
+        count = counted(len(done["losses"]), "loss window")
+        found.append(
+            {
+                "kind": "loss_window",
+                **values,
+                "seen": f"Batch {done['batch_id']} has {count}: events may have been missed.",
+                "remedy": "Read the records again by an entity snapshot, or have the events "
+                "published again.",
+            }
+        )
+    if done["quarantined"]:
+        count = counted(done["quarantined"], "event")
+        found.append(
+            {
+                "kind": "quarantine",
+                **values,
+                "seen": f"{count} of batch {done['batch_id']} did not decode.",
+                "remedy": "The table _quarantine has the reason of each event.",
+            }
+        )
+    return found
 
 
 def tell_error(staged: Staged) -> None:

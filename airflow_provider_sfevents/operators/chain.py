@@ -16,6 +16,7 @@ from airflow_provider_sfevents.batches.commit import (
     take_staged,
 )
 from airflow_provider_sfevents.batches.outcome import Empty, result
+from airflow_provider_sfevents.hooks.outgoing.notifiers import notifiers_of
 from airflow_provider_sfevents.hooks.run_context import describe_run, position_tasks
 from airflow_provider_sfevents.hooks.staging_access import (
     open_batch,
@@ -116,6 +117,7 @@ class SfEventsCommitOperator(TellsLineage, StoppableTask, BaseOperator):
     :param staging: as for the fetch. (templated)
     :param commit_seconds: seconds for which a commit is retried if the store does not answer.
     :param keep_batches: as for the fetch, as is `keep_for`.
+    :param notifier: as for `SfEventsToSparkOperator`.
     """
 
     operator_extra_links = (SfEventsPositionLink(), SfEventsTablesLink())
@@ -133,6 +135,7 @@ class SfEventsCommitOperator(TellsLineage, StoppableTask, BaseOperator):
         commit_seconds: float = COMMIT_SECONDS,
         keep_batches: int = 10,
         keep_for: timedelta = NO_TIME,
+        notifier: Any = None,
         **kwargs: Any,
     ) -> None:
         kwargs["outlets"] = with_tables(kwargs.get("outlets"))
@@ -143,6 +146,7 @@ class SfEventsCommitOperator(TellsLineage, StoppableTask, BaseOperator):
         self.commit_seconds = commit_seconds
         self.keep_batches = keep_batches
         self.keep_for = check_keep_for(keep_for)
+        self.notifiers = notifiers_of(notifier)
 
     @override
     def execute(self, context: Context) -> dict[str, Any]:
@@ -187,6 +191,6 @@ class SfEventsCommitOperator(TellsLineage, StoppableTask, BaseOperator):
             )
         finally:
             staged.release()
-        report(staged, done, begun_at)
+        report(staged, done, begun_at, context, self.notifiers)
         tell_error(staged)
         return done

@@ -18,6 +18,7 @@ from airflow_provider_sfevents.batches.commit import (
 )
 from airflow_provider_sfevents.batches.open_transaction import OpenTransaction, require_flushed
 from airflow_provider_sfevents.batches.outcome import Empty, Staged
+from airflow_provider_sfevents.hooks.outgoing.notifiers import notifiers_of
 from airflow_provider_sfevents.hooks.run_context import describe_run
 from airflow_provider_sfevents.hooks.staging_access import (
     writing_state,
@@ -101,6 +102,9 @@ class SfEventsToSparkOperator(
         (docs/how-to/read-tables.md).
     :param spark_conn_id: connection of type `spark` (one `spark-submit` for each batch), or
         `spark_connect` (a running server: rows within seconds); it has to exist.
+    :param notifier: a `BaseNotifier`, a function that takes the context, or a list of these; called
+        after the commit of a batch with loss windows or events in quarantine
+        (docs/how-to/alerts.md).
     """
 
     template_fields: Sequence[str] = (
@@ -140,6 +144,7 @@ class SfEventsToSparkOperator(
         history: bool = False,
         row_changes: str = "rewrite",
         spark_conn_id: str = "spark_default",
+        notifier: Any = None,
         **kwargs: Any,
     ) -> None:
         kwargs.setdefault("name", "sfevents")
@@ -162,6 +167,7 @@ class SfEventsToSparkOperator(
         self.new_entities = new_entities
         self.history = history
         self.row_changes = row_changes
+        self.notifiers = notifiers_of(notifier)
         check_landing_task(self)
 
     @override
@@ -192,7 +198,7 @@ class SfEventsToSparkOperator(
             )
             self.stages.reached("committed")
         self.log.info("Batch %s: %s.", staged.manifest.batch_id, self.stages)
-        report(staged, done, self.stages.begun_at)
+        report(staged, done, self.stages.begun_at, context, self.notifiers)
         tell_error(staged)
         return done
 

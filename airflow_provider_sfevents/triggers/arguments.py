@@ -6,6 +6,7 @@ from typing import Any
 
 from airflow_provider_sfevents.batches.managed.managed_arguments import MANAGED, check_managed
 from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.hooks.outgoing.notifiers import find_notifier
 from airflow_provider_sfevents.positions.record_text import check_consumer
 from airflow_provider_sfevents.positions.store_choice import check_spec
 from airflow_provider_sfevents.positions.stores import find_own
@@ -37,6 +38,7 @@ def check_watch(
     max_events: int,
     max_wait: float,
     again_after: float,
+    notifier: Any = None,
 ) -> Rules:
     """Check a watcher's arguments; returns the rules for announcements.
 
@@ -53,6 +55,8 @@ def check_watch(
             allow_latest_recovery=allow_latest_recovery,
             initial_replay=initial_replay,
         )
+        if notifier is not None:
+            find_notifier(_text("notifier", notifier))
         return Rules(max_events=max_events, max_wait=max_wait, again_after=again_after)
     except ConfigurationError as error:
         raise ArgumentRefusedError(f"SfEventsWatchTrigger: {error}") from None

@@ -14,6 +14,7 @@ import random
 from contextlib import aclosing
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow.triggers.base import BaseEventTrigger, BaseTrigger, TriggerEvent
@@ -31,9 +32,10 @@ from airflow_provider_sfevents.exceptions import (
     TransportError,
 )
 from airflow_provider_sfevents.hooks.airflow_errors import NEVER_RETRIED
+from airflow_provider_sfevents.hooks.outgoing.notifiers import find_notifier, notify_from_trigger
+from airflow_provider_sfevents.hooks.outgoing.task_metrics import emit_in_triggerer
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
 from airflow_provider_sfevents.hooks.staging_access import staging_root
-from airflow_provider_sfevents.hooks.task_metrics import emit_in_triggerer
 from airflow_provider_sfevents.positions.store_choice import open_store
 from airflow_provider_sfevents.staging.area import StagingArea
 from airflow_provider_sfevents.staging.manifest import Run
@@ -188,6 +190,8 @@ class SfEventsWatchTrigger(BaseEventTrigger):
         DAG is queued or running. Without such a run the first events are announced at once.
     :param again_after: seconds until a batch is announced again that no run has committed or works
         on.
+    :param notifier: dotted path of a notifier, which is called with each problem that is announced
+        (docs/how-to/alerts.md).
     """
 
     def __init__(
@@ -205,6 +209,7 @@ class SfEventsWatchTrigger(BaseEventTrigger):
         max_events: int = 100,
         max_wait: float = 2.0,
         again_after: float = 900.0,
+        notifier: str | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -220,6 +225,7 @@ class SfEventsWatchTrigger(BaseEventTrigger):
         self.max_events = max_events
         self.max_wait = max_wait
         self.again_after = again_after
+        self.notifier = notifier
         self._rules = check_watch(
             topic=topic,
             consumer=consumer,
@@ -231,6 +237,7 @@ class SfEventsWatchTrigger(BaseEventTrigger):
             max_events=max_events,
             max_wait=max_wait,
             again_after=again_after,
+            notifier=notifier,
         )
 
     @override
@@ -270,11 +277,12 @@ class SfEventsWatchTrigger(BaseEventTrigger):
                 yield TriggerEvent(announcement)
 
     def _unusual(self) -> dict[str, Any]:
-        """Return the arguments for a transport and a managed subscription; none without them.
+        """Return the arguments for transport, notifier and managed subscription, if given.
 
         A trigger is identified by its arguments, so an unused one would make another trigger.
         """
-        chosen = {"transport": self.transport} if self.transport else {}
+        optional = {"transport": self.transport, "notifier": self.notifier}
+        chosen = {name: value for name, value in optional.items() if value}
         if not self.managed_subscription:
             return chosen
         return {
@@ -292,7 +300,13 @@ class SfEventsWatchTrigger(BaseEventTrigger):
             ),
             runs=runs_at_work,
             listening=_tell_listening,
+            **self._notified(),
         )
+
+    def _notified(self) -> dict[str, Any]:
+        if not self.notifier:
+            return {}
+        return {"notify": partial(notify_from_trigger, find_notifier(self.notifier))}
 
 
 def _tell_listening(request: BatchRequest) -> None:

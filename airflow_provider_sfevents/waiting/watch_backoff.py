@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.batches.next_batch import NextBatch
 from airflow_provider_sfevents.batches.position import open_position
@@ -87,6 +87,21 @@ class WatchBackoff:
                 message = trouble.message
         self._trouble, self._state = trouble, state
         return message
+
+    def notice(self, message: str) -> dict[str, Any]:
+        """Return what a user's notifier is told of the last error."""
+        trouble = self._trouble
+        return {
+            "kind": "watcher",
+            "org_id": self.session.org_id if self.session else "",
+            "consumer": self.request.consumer,
+            "topic": self.request.topic,
+            "since": trouble.since.isoformat() if trouble else "",
+            "tries": trouble.tries if trouble else 0,
+            "seen": message,
+            "remedy": "The watcher starts runs again once the cause is gone; its own log is the "
+            "triggerer's.",
+        }
 
     def is_over(self) -> None:
         if self._trouble is not None:

@@ -6,7 +6,7 @@ import asyncio
 import random
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.pubsub.shared_clients import shared_client
 from airflow_provider_sfevents.pubsub.topic_names import TransportName
@@ -14,7 +14,7 @@ from airflow_provider_sfevents.streaming.topic_client import StreamingTopicClien
 from airflow_provider_sfevents.waiting import watch_rules
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
     from contextlib import AbstractAsyncContextManager
 
     from airflow_provider_sfevents.batches.event_source import TopicClient
@@ -41,6 +41,10 @@ def _nothing(_: BatchRequest) -> None:
     """Do nothing with the news that a watcher listens."""
 
 
+async def _silent(_: Mapping[str, Any]) -> None:
+    """Do nothing with the notice of an error."""
+
+
 def _now() -> datetime:
     return datetime.now(UTC)
 
@@ -56,6 +60,7 @@ class WatcherEnvironment:
     :param sleep: pauses between two rounds of a watcher.
     :param look_seconds: while listening, seconds between two checks for manual changes.
     :param listening: called when a watcher begins to listen, and every `look_seconds` then.
+    :param notify: called with the notice of an error that is announced; raises nothing.
     :param spread: returns a random number from 0 to 1.
     """
 
@@ -68,6 +73,7 @@ class WatcherEnvironment:
     look_seconds: float = watch_rules.LOOK_SECONDS
     now: Callable[[], datetime] = _now
     listening: Callable[[BatchRequest], None] = _nothing
+    notify: Callable[[Mapping[str, Any]], Awaitable[None]] = _silent
     spread: Callable[[], float] = random.random
 
     async def any_run(self, dags: Iterable[str]) -> bool:

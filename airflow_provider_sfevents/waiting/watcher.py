@@ -127,6 +127,8 @@ class Watcher:
             done = self._later()
         except Exception as error:  # noqa: BLE001 - Airflow would restart the trigger endlessly
             message = await self._backoff.met(error)
+            if message:
+                await self.environment.notify(self._backoff.notice(message))
             said = {**self._said(), "trouble": message} if message else None
             return _Round(pause=self._backoff.pause(), said=said)
         self._backoff.is_over()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 SENDS = """
 from airflow_provider_sfevents.batches.position.position_metrics import Metric
-from airflow_provider_sfevents.hooks.task_metrics import emit_in_triggerer
+from airflow_provider_sfevents.hooks.outgoing.task_metrics import emit_in_triggerer
 
 labels = {"consumer": "orders", "topic": "/event/Order__e"}
 emit_in_triggerer(

@@ -7,6 +7,7 @@ import time
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,6 +15,7 @@ from upath import UPath
 
 from airflow_provider_sfevents.batches.outcome import BatchRequest
 from airflow_provider_sfevents.emulator import Emulator, Knobs
+from airflow_provider_sfevents.hooks.outgoing.notifiers import notify_from_trigger
 from airflow_provider_sfevents.positions.stores import MappingStore
 from airflow_provider_sfevents.pubsub.auth.secret import Secret
 from airflow_provider_sfevents.pubsub.auth.settings import ClientCredentials, Settings
@@ -77,6 +79,7 @@ class Watch:
     settings: Callable[[], Settings] | None = None
     request: dict[str, Any] = field(default_factory=dict)
     look_seconds: float = 900.0
+    notifier: Callable[[Any], None] | None = None
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Watch]:
@@ -100,12 +103,16 @@ class Watch:
             look_seconds=self.look_seconds,
             now=self.time.now,
             spread=lambda: 1.0,
+            **self._notified(),
         )
         request = BatchRequest(
             **{"topic": TOPIC, "consumer": "orders", "owns": False, **self.request}
         )
         async for announcement in Watcher(request, self.rules, environment).announcements():
             self.said.append(announcement)
+
+    def _notified(self) -> dict[str, Any]:
+        return {"notify": partial(notify_from_trigger, self.notifier)} if self.notifier else {}
 
     async def announced(self, times: int = 1) -> dict[str, Any]:
         """Wait for the announcement of this number, and return it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -52,13 +52,20 @@ def test_a_run_that_is_there_tells_it_itself(consumer: Consumer, bus: Emulator) 
 
 
 def test_a_topic_that_is_not_there_yet(consumer: Consumer, bus: Emulator) -> None:
-    """A missing topic is announced once and retried; once it exists, watching continues."""
+    """A missing topic is announced and notified once; a notifier that raises stops nothing."""
+    notices = []
+
+    def notifier(context: dict[str, Any]) -> None:
+        notices.append(context["sfevents"])
+        raise OSError("no route to the pager")
 
     async def scenario() -> None:
-        watch = Watch(consumer, request={"topic": "/event/Late__e"})
+        watch = Watch(consumer, request={"topic": "/event/Late__e"}, notifier=notifier)
         async with watch.running():
             assert "/event/Late__e" in (await watch.announced())["trouble"]
             await watch.stays_silent(350)
+            assert [(one["kind"], one["consumer"]) for one in notices] == [("watcher", "orders")]
+            assert notices[0]["seen"] == watch.said[0]["trouble"]
             bus.define_event("Late__e", {"City__c": "Text"})
             bus.publish("/event/Late__e", [{"City__c": "Vienna"}])
             assert (await watch.announced_events())["events"] == 1

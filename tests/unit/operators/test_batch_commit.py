@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -8,7 +9,13 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_provider_sfevents.batches.outcome import Staged
 from airflow_provider_sfevents.exceptions import StagingError
-from airflow_provider_sfevents.operators.batch_commit import require_committed, tell_error
+from airflow_provider_sfevents.operators.batch_commit import (
+    notices,
+    report,
+    require_committed,
+    tell_error,
+)
+from airflow_provider_sfevents.positions.record import advance
 from airflow_provider_sfevents.positions.stores import MappingStore
 from airflow_provider_sfevents.staging.area import StagingArea
 from airflow_provider_sfevents.staging.lease_holder import LeaseHolder
@@ -115,3 +122,48 @@ def test_a_batch_that_is_gone_before_its_commit_is_an_error(position: Any) -> No
             {"batch_id": "e1-3", "batch_number": 3, "manifest": "file:///m"},
             MappingStore(records, "load"),
         )
+
+
+DONE: dict[str, Any] = {
+    "org_id": "00D",
+    "consumer": "load",
+    "topic": TOPIC,
+    "batch_id": "e1-1",
+    "events": 3,
+    "quarantined": 2,
+    "losses": [{"after": "0a"}],
+    "extra_deliveries": {},
+}
+
+
+def test_a_batch_with_losses_or_quarantine_is_worth_a_notice() -> None:
+    """Each has a notice of its own; a batch without either has none."""
+    assert [(one["kind"], one["batch_id"]) for one in notices(DONE)] == [
+        ("loss_window", "e1-1"),
+        ("quarantine", "e1-1"),
+    ]
+    assert notices({**DONE, "losses": [], "quarantined": 0}) == []
+
+
+def test_a_notifier_that_raises_fails_no_batch(
+    place: UPath, told: pytest.LogCaptureFixture
+) -> None:
+    """The notifiers are called after the commit, with the task's context and the notice."""
+    staged, now = landed(place), datetime.now(UTC)
+    position = advance(begun(), staged.manifest, now.isoformat(), FETCH)
+    staged.store.set(position.to_json())
+    seen: list[Any] = []
+
+    def broken(context: Any) -> None:
+        raise OSError("no route to the pager")
+
+    context: Any = {"run_id": "r1"}
+    report(staged, DONE, now, context, [broken, seen.append])
+    report(staged, DONE, now + timedelta(seconds=1), context, [seen.append])  # an earlier try's
+    staged.release()
+
+    assert [(one["run_id"], one["sfevents"]["kind"]) for one in seen] == [
+        ("r1", "loss_window"),
+        ("r1", "quarantine"),
+    ]
+    assert [one for one in told.messages if "no route to the pager" in one]

@@ -43,6 +43,8 @@ def watch(**arguments: Any) -> SfEventsWatchTrigger:
         ({"max_events": 0}, "max_events=0"),
         ({"max_wait": -1}, "max_wait=-1"),
         ({"again_after": 0}, "again_after=0"),
+        ({"notifier": "nowhere.Pager"}, "'nowhere.Pager' names no notifier"),
+        ({"notifier": print}, "is not text"),
     ],
     ids=lambda one: (
         "-".join(f"{name}={value}" for name, value in one.items()) if isinstance(one, dict) else ""

@@ -50,6 +50,7 @@ TRIGGERS: dict[str, BaseTrigger] = {
         position_store="managed",
         managed_subscription="Orders",
         allow_latest_recovery=True,
+        notifier="tests.unit.hooks.test_notifiers.Pager",
     ),
 }
 
