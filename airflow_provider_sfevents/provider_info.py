@@ -41,6 +41,7 @@ def get_provider_info() -> dict[str, Any]:
                 "airflow_provider_sfevents.operators.entity_snapshot",
                 "airflow_provider_sfevents.operators.maintain",
                 "airflow_provider_sfevents.operators.doctor",
+                "airflow_provider_sfevents.operators.monitor",
                 "airflow_provider_sfevents.operators.publish",
             )
         ],

@@ -11,10 +11,10 @@ from airflow.state import AssetScope, get_state_backend
 from airflow.utils.session import create_session
 from sqlalchemy import select
 
-from airflow_provider_sfevents.commands.variable_rows import PREFIX, told
+from airflow_provider_sfevents.commands.variable_rows import told
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.positions.asset import topic_asset
-from airflow_provider_sfevents.positions.record_text import asset_key
+from airflow_provider_sfevents.positions.record_text import PREFIX, asset_key
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session

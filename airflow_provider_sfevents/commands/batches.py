@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.utils.cli import action_cli, suppress_logs_and_warning
 from airflow.utils.providers_configuration_loader import providers_configuration_loaded
 
-from airflow_provider_sfevents.commands import staged_batches, task_clearing
+from airflow_provider_sfevents.commands import staged_batches
 from airflow_provider_sfevents.commands.command_context import reach
 from airflow_provider_sfevents.commands.output import (
     command,
@@ -19,6 +19,7 @@ from airflow_provider_sfevents.commands.output import (
     show_rows,
 )
 from airflow_provider_sfevents.commands.position import foresee
+from airflow_provider_sfevents.commands.tasks import task_clearing
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.hooks.staging_access import put_job, staging_root

@@ -13,6 +13,7 @@ from airflow.utils.session import create_session
 from airflow_provider_sfevents.batches.position import replay_id_age
 from airflow_provider_sfevents.commands.output import command, is_for_programs, say, show_rows
 from airflow_provider_sfevents.commands.position_rows import found
+from airflow_provider_sfevents.commands.tasks.task_states import task_states
 from airflow_provider_sfevents.commands.variable_rows import told
 from airflow_provider_sfevents.doctor import findings
 from airflow_provider_sfevents.doctor.airflow_findings import (
@@ -97,9 +98,9 @@ def _positions(positions: Sequence[Position], staging: str | None) -> list[Findi
         return replay_id_age.keepalive_point_of(folder, position)
 
     lines = []
-    for one in positions:
+    for one, state in zip(positions, task_states(positions, now), strict=True):
         try:
-            lines.append(position_finding(one, keepalive_point, now))
+            lines.append(position_finding(one, keepalive_point, now, state.failed))
         except SfEventsError as error:
             lines.append(findings.failed_by(f"position {one.consumer} {one.topic}", error))
     return lines

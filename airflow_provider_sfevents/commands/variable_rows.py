@@ -11,12 +11,10 @@ from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, TransportError
-from airflow_provider_sfevents.positions.record_text import variable_key
+from airflow_provider_sfevents.positions.record_text import PREFIX, variable_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-PREFIX = "sfevents."
 
 
 @contextmanager

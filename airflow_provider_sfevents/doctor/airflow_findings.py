@@ -15,6 +15,7 @@ from airflow_provider_sfevents.doctor.findings import (
     warning,
 )
 from airflow_provider_sfevents.doctor.org_findings import Followed
+from airflow_provider_sfevents.doctor.position_alerts import FAILURES
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.positions.activity import events_in
 from airflow_provider_sfevents.positions.record import Position
@@ -111,15 +112,26 @@ def position_finding(
     position: Position,
     keepalive_point_of: Callable[[Position], KeepalivePoint | None],
     now: datetime,
+    failures: int = 0,
 ) -> Finding:
-    """Return the line of a position: it fails while a third of the retention is left.
+    """Return the line of a position.
 
+    It fails while a third of the retention is left, and after repeated failures.
+
+    :param failures: number of its tasks' instances that failed since the last commit.
     :raises StagingError: the keepalive point cannot be read.
     """
     checked = f"position {position.consumer} {position.topic}"
     since = replay_id_age.known_since(position, keepalive_point_of(position))
     if worry := replay_id_age.warning(position.topic, since, now):
         return failed(checked, *split_message(worry))
+    if failures >= FAILURES:
+        return failed(
+            checked,
+            f"{failures} tasks failed since the last batch landed ({position.committed_at}).",
+            "Read the last lines of the failed task's log; the failed lines before this one may be "
+            "the cause.",
+        )
     if position.loss is not None:
         return warning(
             checked,

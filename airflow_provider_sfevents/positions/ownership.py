@@ -79,3 +79,11 @@ def check_whose(position: Position, whose: Whose, where: str) -> None:
 def _host(url: str) -> str:
     """Return the host without its port, because an emulator restarts on another port."""
     return urlsplit(url).hostname or url
+
+
+def tasks_of(position: Position) -> tuple[str, ...]:
+    """Return the ids of the tasks that fetch and commit; empty if a command wrote the position."""
+    by = position.committed_by
+    if not by.dag:
+        return ()
+    return tuple(dict.fromkeys((position.owner.removeprefix(f"{by.dag}."), by.task)))

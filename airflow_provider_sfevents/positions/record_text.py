@@ -14,6 +14,9 @@ from airflow_provider_sfevents.staging.layout import topic_name
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+PREFIX = "sfevents."
+"""Beginning of the keys of positions among Variables, and in the state of assets."""
+
 _CONSUMER = re.compile(r"[\w.-]+")
 _EPOCH = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -48,7 +51,7 @@ def variable_key(consumer: str, topic: str) -> str:
 
     :raises ConfigurationError: longer than Airflow's database accepts.
     """
-    key = f"sfevents.{consumer}.{topic_name(topic)}"
+    key = f"{PREFIX}{consumer}.{topic_name(topic)}"
     if len(key) > _KEY_LENGTH:
         raise ConfigurationError(
             f"The position of consumer {consumer!r} on {topic} would be Variable {key!r}, "
@@ -59,7 +62,7 @@ def variable_key(consumer: str, topic: str) -> str:
 
 def asset_key(consumer: str) -> str:
     """Return the key in the state store of a topic's asset."""
-    return f"sfevents.{consumer}"
+    return f"{PREFIX}{consumer}"
 
 
 def xcom_key(topic: str) -> str:

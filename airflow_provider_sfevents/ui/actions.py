@@ -18,8 +18,9 @@ from airflow.models.log import Log
 from airflow.utils.session import create_session
 from sqlalchemy import select
 
-from airflow_provider_sfevents.commands import next_run, task_clearing
+from airflow_provider_sfevents.commands import next_run
 from airflow_provider_sfevents.commands.stores import open_row
+from airflow_provider_sfevents.commands.tasks import task_clearing
 from airflow_provider_sfevents.commands.variable_rows import told
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import ConfigurationError, PositionConflictError
@@ -28,10 +29,10 @@ from airflow_provider_sfevents.replay_point import EARLIEST, LATEST, ReplayPoint
 from airflow_provider_sfevents.staging.manifest import Run
 
 if TYPE_CHECKING:
+    from airflow_provider_sfevents.commands.tasks.task_states import TaskState
     from airflow_provider_sfevents.positions.activity import Commit
     from airflow_provider_sfevents.positions.record import Position
     from airflow_provider_sfevents.ui.position_views import Kept
-    from airflow_provider_sfevents.ui.troubles import TaskState
 
 PLACES = 5
 """Number of batches whose ends a position can go back to on the page."""

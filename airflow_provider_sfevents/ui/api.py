@@ -40,6 +40,13 @@ from airflow_provider_sfevents.batches.position.position_metrics import (
     of_position,
 )
 from airflow_provider_sfevents.commands.position_rows import found
+from airflow_provider_sfevents.commands.tasks.task_states import (
+    known_connections,
+    known_dags,
+    task_states,
+    waits,
+    watchers,
+)
 from airflow_provider_sfevents.doctor import findings
 from airflow_provider_sfevents.doctor.airflow_findings import followed_topics
 from airflow_provider_sfevents.doctor.org_findings import OF_WORKER
@@ -52,13 +59,6 @@ from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
 from airflow_provider_sfevents.positions.record_text import variable_key
 from airflow_provider_sfevents.ui import actions
 from airflow_provider_sfevents.ui.position_views import Kept, details, overview_row, read
-from airflow_provider_sfevents.ui.task_states import (
-    known_connections,
-    known_dags,
-    task_states,
-    waits,
-    watchers,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,8 +17,8 @@ from airflow_provider_sfevents.ui.troubles import troubles
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from airflow_provider_sfevents.commands.tasks.task_states import DagState, TaskState
     from airflow_provider_sfevents.positions.activity import Commit
-    from airflow_provider_sfevents.ui.troubles import DagState, TaskState
 
 AMBER, RED = 1 / 2, 2 / 3
 """Shares of the retention from which the age of a position has that colour."""

@@ -22,39 +22,11 @@ from airflow_provider_sfevents.pubsub.topic_names import retention
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from airflow_provider_sfevents.commands.tasks.task_states import DagState, TaskState
     from airflow_provider_sfevents.positions.record import Position
 
 SILENT_TASK = timedelta(minutes=5)
 """Age of a running task's last heartbeat from which it counts as gone; Airflow's default, too."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DagState:
-    """State of a DAG in Airflow's database.
-
-    :param is_stale: its file has no such DAG any more.
-    """
-
-    is_paused: bool = False
-    is_stale: bool = False
-    has_import_errors: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskState:
-    """State of the tasks of a position since its last commit.
-
-    :param running: run id of a task that runs now; empty: none does.
-    :param heartbeat: last heartbeat of that task; None: it has had none.
-    :param failed: number of failed task instances.
-    :param failed_run: run id of the last one of them; `failed_task` is its task.
-    """
-
-    running: str = ""
-    heartbeat: datetime | None = None
-    failed: int = 0
-    failed_run: str = ""
-    failed_task: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

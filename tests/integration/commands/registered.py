@@ -61,3 +61,50 @@ def states(dag_id: str, run_id: str) -> dict[str, str]:
         ).one()
         found = {one.task_id: str(one.state) for one in run.task_instances}
         return {**found, run_id: str(run.state)}
+
+
+def write_task(
+    dag: str, run: str, state: str, end: datetime | None, heartbeat: datetime | None = None
+) -> None:
+    """Write an instance of the task `load` to the database, with its run."""
+    from airflow.models.dagrun import DagRun
+    from airflow.models.taskinstance import TaskInstance
+    from airflow.utils.session import create_session
+    from sqlalchemy import insert
+
+    now = datetime.now(UTC)
+    of_run = {"dag_id": dag, "run_id": run}
+    with create_session() as session:
+        session.execute(
+            insert(DagRun).values(
+                **of_run,
+                run_type="manual",
+                state="running",
+                run_after=now,
+                log_template_id=1,
+                clear_number=0,
+                span_status="not_started",
+                updated_at=now,
+            )
+        )
+        session.execute(
+            insert(TaskInstance).values(
+                **of_run,
+                task_id="load",
+                map_index=-1,
+                state=state,
+                end_date=end,
+                last_heartbeat_at=heartbeat,
+                **_FILLED,
+            )
+        )
+
+
+_FILLED = {
+    "try_number": 1,
+    "max_tries": 0,
+    "pool": "default_pool",
+    "pool_slots": 1,
+    "executor_config": {},
+    "span_status": "not_started",
+}

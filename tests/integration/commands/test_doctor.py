@@ -10,11 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from airflow.jobs.job import Job
+from airflow.models.dag import DagModel
+from airflow.models.dagbundle import DagBundleModel
 from airflow.models.variable import Variable
 from airflow.utils.session import create_session
 from sqlalchemy import delete
 
 from airflow_provider_sfevents.emulator import Emulator
+from airflow_provider_sfevents.staging.manifest import Run
+from tests.integration.commands.registered import write_task
 from tests.unit.positions.building import begun
 
 if TYPE_CHECKING:
@@ -117,6 +121,23 @@ def test_all_positions_with_their_topics(ask: Hands, org: Emulator) -> None:
     [topic] = [one for one in found if one["checked"] == "topic /event/Order__e"]
     assert (topic["status"], "of org 00D000000000001AAA" in topic["seen"]) == ("not checked", True)
     assert name not in [one["checked"] for one in rows(ask)]
+
+
+def test_repeated_failures_of_a_paused_dag(ask: Hands, org: Emulator) -> None:
+    """Three failed tasks since the last commit fail the position's line, and the command."""
+    dag = f"paused_{ask.consumer}"
+    with create_session() as session:
+        session.merge(DagBundleModel(name="paused"))
+        session.flush()
+        session.add(DagModel(dag_id=dag, bundle_name="paused", fileloc="x.py", is_paused=True))
+    at = datetime.now(UTC) - timedelta(hours=1)
+    young = {"batch_number": 1, "replay_id": "0a", "committed_at": at.isoformat()}
+    ask.keep(begun(org_id=org.org.org_id, committed_by=Run(dag=dag, task="load"), **young))
+    name = f"position {ask.consumer} /event/Order__e"
+    for number in range(3):
+        assert name not in failed(rows(ask, "--all"))
+        write_task(dag, f"run-{number}", "failed", datetime.now(UTC))
+    assert name in diagnose(ask, "--all", "--fail").refused
 
 
 def test_a_record_that_is_no_position_fails(ask: Hands) -> None:

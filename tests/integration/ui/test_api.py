@@ -15,8 +15,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from airflow_provider_sfevents.emulator import Emulator
 from airflow_provider_sfevents.positions.record_text import variable_key
-from tests.integration.commands.registered import register, run_once, states
-from tests.integration.ui.conftest import Page, write_task
+from tests.integration.commands.registered import register, run_once, states, write_task
+from tests.integration.ui.conftest import Page
 from tests.unit.positions.building import ORG, TOPIC
 
 pytestmark = [
@@ -73,9 +73,11 @@ def test_a_position_is_shown_to_users_who_may_read_its_dag(page: Page) -> None:
 
 
 def test_metrics_for_prometheus(page: Page) -> None:
-    """Prometheus reads the metrics of the positions that the token's user may see."""
+    """Prometheus reads the metrics of a paused DAG's position, which the token's user may see."""
     committed = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=1)
     page.keep(dag=page.dag, committed=committed)
+    for number in range(3):
+        write_task(page.dag, f"failed-{number}", "failed", datetime.now(UTC))
     answer = page.get("/api/metrics", "viewer")
     assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
     labels = {"consumer": page.consumer, "topic": TOPIC}
@@ -87,7 +89,7 @@ def test_metrics_for_prometheus(page: Page) -> None:
     }
     assert found["sfevents_last_commit_time"] == committed.timestamp()
     assert found["sfevents_expiry_time"] == committed.timestamp() + 72 * 3600
-    assert found["sfevents_failures_in_a_row"] == 0
+    assert found["sfevents_failures_in_a_row"] == 3
     assert 'sfevents_waits{state="silent"} ' in answer.text
     assert page.consumer not in page.get("/api/metrics", "").text
 

@@ -15,8 +15,8 @@ from airflow.sdk import DAG
 
 from airflow_provider_sfevents.emulator import Emulator
 from airflow_provider_sfevents.positions.record_text import variable_key
-from tests.integration.commands.registered import register, run_once, states
-from tests.integration.ui.conftest import Page, write_task
+from tests.integration.commands.registered import register, run_once, states, write_task
+from tests.integration.ui.conftest import Page
 from tests.unit.positions.building import ORG, TOPIC
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_provider_sfevents.commands.task_clearing import choose, refuse
+from airflow_provider_sfevents.commands.tasks.task_clearing import choose, refuse
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.staging.lease_holder import LeaseState
 from tests.unit.commands.building import landed, nothing, staged

@@ -70,6 +70,20 @@ def test_a_position_fails_a_day_before_its_replay_id_expires(
     assert bool(line.remedy) is (status != CheckStatus.OK)
 
 
+@pytest.mark.parametrize(("hours", "status"), [(15.9, CheckStatus.OK), (16.1, CheckStatus.FAILED)])
+def test_a_push_topics_position_fails_eight_hours_before(hours: float, status: CheckStatus) -> None:
+    """The Streaming API keeps events of PushTopics for a day, so 8 of 24 hours are left."""
+    line = look(replace(aged(hours), topic="/topic/Accounts", transport="streaming"))
+    assert line.status == status
+
+
+def test_repeated_failures_fail() -> None:
+    """Three tasks that failed since the last commit are a failure, two are not."""
+    position = aged(1)
+    found = [position_finding(position, lambda _: None, NOW, failures) for failures in (2, 3)]
+    assert [one.status for one in found] == [CheckStatus.OK, CheckStatus.FAILED]
+
+
 def test_a_keepalive_makes_a_position_young() -> None:
     """The age counts from the last keepalive."""
     seen_at = (NOW - timedelta(hours=1)).isoformat()

@@ -5,6 +5,7 @@ One query serves all positions.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from airflow.utils.state import TaskInstanceState
 from sqlalchemy import and_, or_, select
 
 from airflow_provider_sfevents.commands.variable_rows import told
-from airflow_provider_sfevents.ui.troubles import DagState, TaskState
+from airflow_provider_sfevents.positions.ownership import tasks_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -36,6 +37,35 @@ _OURS = "airflow_provider_sfevents."  # beginning of the class paths of this pac
 
 Instance = tuple[str, str, int, str, str, datetime | None, datetime | None]
 """DAG, task, map index, run, state, end and last heartbeat of a task instance."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DagState:
+    """State of a DAG in Airflow's database.
+
+    :param is_stale: its file has no such DAG any more.
+    """
+
+    is_paused: bool = False
+    is_stale: bool = False
+    has_import_errors: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskState:
+    """State of the tasks of a position since its last commit.
+
+    :param running: run id of a task that runs now; empty: none does.
+    :param heartbeat: last heartbeat of that task; None: it has had none.
+    :param failed: number of failed task instances.
+    :param failed_run: run id of the last one of them; `failed_task` is its task.
+    """
+
+    running: str = ""
+    heartbeat: datetime | None = None
+    failed: int = 0
+    failed_run: str = ""
+    failed_task: str = ""
 
 
 def known_dags(dags: Collection[str]) -> dict[str, DagState]:
@@ -130,8 +160,9 @@ def watchers(now: datetime) -> list[dict[str, Any]]:
 def _state(position: Position, by_task: dict[tuple[str, str, int], list[Instance]]) -> TaskState:
     """Find the instances of the fetching and the committing task since the last commit."""
     by, since = position.committed_by, datetime.fromisoformat(position.committed_at)
-    tasks = dict.fromkeys((position.owner.removeprefix(f"{by.dag}."), by.task))
-    rows = [row for task in tasks for row in by_task.get((by.dag, task, by.map_index), [])]
+    rows = [
+        row for task in tasks_of(position) for row in by_task.get((by.dag, task, by.map_index), [])
+    ]
     running = [
         (run, beat) for *_, run, state, _, beat in rows if state == TaskInstanceState.RUNNING
     ]

@@ -1,0 +1,3 @@
+"""Task instances of positions, in Airflow's database."""
+
+from __future__ import annotations
