@@ -45,6 +45,26 @@ def test_mapped_tasks_keep_to_their_topics_in_any_order(here: Deployment) -> Non
     for topic in (red, green, blue, late):
         assert topic.landed("mapped") == topic.published
         assert topic.deliveries() == len(topic.published)
+        rows = [len(topic.published)] if topic is late else [3, 2]
+        assert _told(here, "mapped", topic) == rows
+
+
+def test_two_dags_tell_of_the_one_table_that_they_write(here: Deployment) -> None:
+    """The table's asset has an event for each batch of each DAG, with a topic from a template."""
+    topic = here.topic("Shared_table")
+    topic.publish(2)
+    here.land("landing", topic)
+    topic.publish(1)
+    for dag in ("landing", "retrying"):
+        here.land(dag, topic)
+    assert (_told(here, "landing", topic), _told(here, "retrying", topic)) == ([2, 1], [3])
+
+
+def _told(here: Deployment, consumer: str, topic: Topic) -> list[int]:
+    """Rows that events of the stand-in's table tell of, oldest first."""
+    extras = here.airflow.home.asset_extras("stand-in")
+    of = (consumer, topic.name)
+    return [one["rows"] for one in extras if (one.get("consumer"), one.get("topic")) == of]
 
 
 def _mapped(here: Deployment, *topics: Topic) -> Run:

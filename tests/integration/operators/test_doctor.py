@@ -148,6 +148,24 @@ def test_a_spark_that_cannot_read(
     assert found["failed"] == [checked]
 
 
+@pytest.mark.spark
+@pytest.mark.full
+def test_a_real_spark(
+    task: Task, spark_environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A real `spark-submit` is healthy; one whose Java cannot start is the first failed line."""
+    for name, value in spark_environment.items():
+        monkeypatch.setenv(name, value)
+    found = run(task)
+    assert found["failed"] == [], found["findings"]
+    assert [one["checked"] for one in found["findings"] if one["status"] == "ok"][-3:] == [
+        "jars",
+        "Spark",
+        "staging read by Spark",
+    ]
+    assert run(task, driver_memory="1m")["failed"] == ["Spark"]
+
+
 def test_a_staging_area_that_cannot_be_written(worker: Task) -> None:
     """A file is where the folder must be; Spark is not started."""
     worker.staging.write_text("in the way")
