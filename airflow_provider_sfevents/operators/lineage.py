@@ -5,8 +5,9 @@
 2. OpenLineage's listener (provider `openlineage`) calls a method of the operator after it has
    ended. Counts come from the task's result, fields from the schemas beside the batch. An error is
    logged and never fails a task.
-3. Datasets are named as OpenLineage's Spark listener names tables by path, so that both find each
-   dataset once. Tables of a catalog are named by their catalog there, and are left out here.
+3. Datasets are named as OpenLineage's Spark listener names them, so that both find each dataset
+   once: by the location of the table. That of a table of a catalog is in the receipt; without it
+   the table is left out.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import json
 import logging
 import posixpath
+import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airflow_provider_sfevents.pubsub.topic_description import FieldDescription
+    from airflow_provider_sfevents.staging.batch_folder import BatchFolder
+    from airflow_provider_sfevents.staging.manifest import Manifest
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +56,7 @@ class TellsLineage:
         The listener calls it in a fork of the task's process, which cannot ask Airflow for XComs.
         """
         try:
-            return lineage(self.landed, _fields(self.landed, self.staging)) if self.landed else None
+            return _lineage_of(self.landed, self.staging) if self.landed else None
         except Exception as error:  # noqa: BLE001 - lineage never fails a task
             log.warning("The lineage of the batch is not known: %s", error)
             return None
@@ -105,31 +109,64 @@ def dataset_name(table: str) -> tuple[str, str] | None:
 
 
 def lineage(
-    done: Mapping[str, Any], fields: Mapping[str, tuple[FieldDescription, ...]]
+    done: Mapping[str, Any],
+    fields: Mapping[str, tuple[FieldDescription, ...]],
+    locations: Mapping[str, str],
 ) -> OperatorLineage:
     """Return the datasets of a landed batch: the topic, and each table that got rows.
 
     :param done: the task's result.
     :param fields: by event type, which is the last part of its table's name.
+    :param locations: URLs of tables of a catalog.
     """
+    from airflow.providers.common.compat.openlineage.facet import InputDataset, OutputDataset
+    from airflow.providers.openlineage.extractors import OperatorLineage
+
+    topic = (f"salesforce://{done['org_id']}", str(done["topic"]).strip("/"))
+    outputs = []
+    for table, rows in done["tables"].items():
+        named = dataset_name(locations.get(table, table))
+        if named is None or not rows:
+            continue
+        own = fields.get(re.split(r"[/.]", table)[-1], ())
+        facets = {"schema": _schema(own), "columnLineage": _columns(own, *topic)}
+        if table in locations:
+            facets["symlinks"] = _name_in_catalog(table)
+        outputs.append(
+            OutputDataset(
+                namespace=named[0], name=named[1], facets=facets, outputFacets=_written(rows)
+            )
+        )
+    every = {one.name: one for found in fields.values() for one in found}
+    source = InputDataset(
+        namespace=topic[0],
+        name=topic[1],
+        facets={"schema": _schema(every.values())},
+        inputFacets=_input_facets(done),
+    )
+    return OperatorLineage(
+        inputs=[source], outputs=outputs, run_facets={"sfevents_batch": _batch_facet(done)}
+    )
+
+
+def _schema(fields: Iterable[FieldDescription]) -> Any:
     from airflow.providers.common.compat.openlineage.facet import (
-        ColumnLineageDatasetFacet,
-        Dataset,
-        Fields,
-        InputField,
-        OutputDataset,
-        OutputStatisticsOutputDatasetFacet,
         SchemaDatasetFacet,
         SchemaDatasetFacetFields,
     )
-    from airflow.providers.openlineage.extractors import OperatorLineage
 
-    def schema(of: Iterable[FieldDescription]) -> SchemaDatasetFacet:
-        return SchemaDatasetFacet(
-            fields=[SchemaDatasetFacetFields(name=one.name, type=one.type) for one in of]
-        )
+    return SchemaDatasetFacet(
+        fields=[SchemaDatasetFacetFields(name=one.name, type=one.type) for one in fields]
+    )
 
-    namespace, topic = f"salesforce://{done['org_id']}", str(done["topic"]).strip("/")
+
+def _columns(fields: Iterable[FieldDescription], namespace: str, topic: str) -> Any:
+    """Return the lineage of a table's columns: each has one field of the topic."""
+    from airflow.providers.common.compat.openlineage.facet import (
+        ColumnLineageDatasetFacet,
+        Fields,
+        InputField,
+    )
 
     def line(column: str) -> Fields:
         return Fields(
@@ -138,36 +175,69 @@ def lineage(
             transformationType="IDENTITY",
         )
 
-    outputs = []
-    for table, rows in done["tables"].items():
-        named = dataset_name(table)
-        if named is None or not rows:
-            continue
-        own = fields.get(table.rpartition("/")[2], ())
-        columns = ColumnLineageDatasetFacet(
-            fields={column: line(column) for column in (*(one.name for one in own), *HEADER)}
-        )
-        counts = OutputStatisticsOutputDatasetFacet(rowCount=rows)
-        outputs.append(
-            OutputDataset(
-                namespace=named[0],
-                name=named[1],
-                facets={"schema": schema(own), "columnLineage": columns},
-                outputFacets={"outputStatistics": counts},
-            )
-        )
-    every = {one.name: one for found in fields.values() for one in found}
-    source = Dataset(namespace=namespace, name=topic, facets={"schema": schema(every.values())})
-    return OperatorLineage(inputs=[source], outputs=outputs)
+    names = (*(one.name for one in fields), *HEADER)
+    return ColumnLineageDatasetFacet(fields={name: line(name) for name in names})
+
+
+def _name_in_catalog(table: str) -> Any:
+    from airflow.providers.common.compat.openlineage.facet import Identifier, SymlinksDatasetFacet
+
+    catalog, _, name = table.partition(".")
+    return SymlinksDatasetFacet(
+        identifiers=[Identifier(namespace=catalog, name=name, type="TABLE")]
+    )
+
+
+def _written(rows: int) -> dict[str, Any]:
+    from airflow.providers.common.compat.openlineage.facet import (
+        OutputStatisticsOutputDatasetFacet,
+    )
+
+    return {"outputStatistics": OutputStatisticsOutputDatasetFacet(rowCount=rows)}
+
+
+def _input_facets(done: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the counts of the batch, and the results of its checks."""
+    from openlineage.client.facet_v2 import (
+        data_quality_assertions_dataset,
+        input_statistics_input_dataset,
+    )
+
+    def check(name: str, count: int) -> Any:
+        return data_quality_assertions_dataset.Assertion(assertion=name, success=not count)
+
+    return {
+        "inputStatistics": input_statistics_input_dataset.InputStatisticsInputDatasetFacet(
+            rowCount=done["events"], size=done["bytes"]
+        ),
+        "dataQualityAssertions": data_quality_assertions_dataset.DataQualityAssertionsDatasetFacet(
+            assertions=[
+                check("every_event_decodes", done["quarantined"]),
+                check("no_loss_window", len(done["losses"])),
+            ]
+        ),
+    }
+
+
+def _batch_facet(done: Mapping[str, Any]) -> Any:
+    """Return the facet of the run that describes the batch."""
+    from airflow.providers.common.compat.openlineage.facet import RunFacet
+
+    names = ("batch_id", "batch_number", "consumer", "events", "quarantined", "duplicates")
+    return RunFacet().with_additional_properties(**{name: done[name] for name in names})
+
+
+def _lineage_of(done: Mapping[str, Any], staging: str | None) -> OperatorLineage:
+    """Return the datasets of a landed batch, with what is known as far as it is still staged."""
+    _, folder, manifest = open_batch(done["manifest"], staging)
+    receipt = folder.read_receipt()
+    return lineage(done, _fields(folder, manifest), receipt.locations if receipt else {})
 
 
 def _fields(
-    done: Mapping[str, Any], staging: str | None
+    folder: BatchFolder, manifest: Manifest | None
 ) -> dict[str, tuple[FieldDescription, ...]]:
-    """Read the fields of a batch's events by event type, as far as it is still staged."""
-    if not done.get("manifest"):
-        return {}
-    _, folder, manifest = open_batch(done["manifest"], staging)
+    """Read the fields of a batch's events by event type."""
     found: dict[str, tuple[FieldDescription, ...]] = {}
     for schema_id in manifest.schemas if manifest else ():
         if text := folder.read_schema(schema_id):

@@ -196,6 +196,7 @@ class Receipt:
         `resync_entities`. None: the batch was landed, and not applied.
     :param drift: changes of the tables' columns: a new table or column, a field that changed its
         kind (`spark.drift.Drift.to_dict`).
+    :param locations: URLs of the tables that `tables` names by a catalog, as far as they are known.
     """
 
     batch_id: str
@@ -209,6 +210,7 @@ class Receipt:
     end: str = ""
     applied: dict[str, int] | None = None
     drift: list[dict[str, Any]] = field(default_factory=list)
+    locations: dict[str, str] = field(default_factory=dict)
 
     @property
     def open_events(self) -> int:

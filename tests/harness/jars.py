@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 COMETD = "org.cometd.java:cometd-java-client:4.0.4"
 HADOOP_AWS = "org.apache.hadoop:hadoop-aws:3.4.2"
+OPENLINEAGE = "io.openlineage:openlineage-spark_2.13:1.53.0"
 REST_CATALOG = (
     "org.apache.iceberg:iceberg-core:1.11.0",
     "org.apache.iceberg:iceberg-core:1.11.0:tests",
@@ -74,6 +75,10 @@ class Jars:
     @cached_property
     def hadoop_aws(self) -> list[Path]:
         return self.resolved(HADOOP_AWS)
+
+    @cached_property
+    def openlineage(self) -> list[Path]:
+        return self.resolved(OPENLINEAGE)
 
     @cached_property
     def rest_catalog(self) -> list[Path]:

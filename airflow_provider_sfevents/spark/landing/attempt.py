@@ -360,7 +360,12 @@ class LandingAttempt:
             application_id=str(self._spark.conf.get("spark.app.id")),
             end=landed.end,
             drift=[dict(change) for change in landed.drift],
+            locations=self._locations(landed),
         )
+
+    def _locations(self, landed: LedgerRow) -> dict[str, str]:
+        found = {self._tables.label(name): self._tables.url(name) for name in landed.rows}
+        return {label: url for label, url in found.items() if url}
 
 
 def _now() -> str:

@@ -121,6 +121,9 @@ class DeltaByPath:
     def label(self, table: str) -> str:
         return f"{self._root}/{table}"
 
+    def url(self, table: str) -> str:  # noqa: ARG002
+        return ""
+
     def identifier(self, table: str) -> str:
         return f"delta.{quoted(self.label(table))}"
 

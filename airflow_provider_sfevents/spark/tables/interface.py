@@ -80,6 +80,10 @@ class Dialect(Protocol):
 
     def label(self, table: str) -> str: ...
 
+    def url(self, table: str) -> str:
+        """URL of a table of a catalog; empty if it is not known, or the table is by path."""
+        ...
+
     def identifier(self, table: str) -> str:
         """A table's name in SQL."""
         ...
@@ -147,6 +151,10 @@ class Tables(Protocol):
 
     def label(self, table: str) -> str:
         """Name of a table in receipts and messages."""
+        ...
+
+    def url(self, table: str) -> str:
+        """URL of a table of a catalog; empty if it is not known, or the table is by path."""
         ...
 
     def schema(self, table: str) -> StructType | None:

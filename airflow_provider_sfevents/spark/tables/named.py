@@ -5,10 +5,12 @@ Iceberg tables by path are included, because they are in a hadoop catalog of the
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.spark.remote import spark_errors
 from airflow_provider_sfevents.spark.schema.field_types import quoted
 from airflow_provider_sfevents.spark.tables import coordinates, delta, iceberg, naming
 from airflow_provider_sfevents.spark.tables.sessions import namespace_exists
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.tables.naming import Namespace
     from airflow_provider_sfevents.spark.tables.table_options import TableOptions
 
+
+log = logging.getLogger(__name__)
 
 _SNAPSHOT, _NO_SNAPSHOT = "current-snapshot-id", "none"
 """Property that every Iceberg table has, and its value where the table never had a row."""
@@ -89,6 +93,15 @@ class Named:
     def label(self, table: str) -> str:
         return f"{self._root}/{table}" if self._root else f"{self._plain}.{table}"
 
+    def url(self, table: str) -> str:
+        if self._root:
+            return ""
+        try:
+            return self._described(table).get("Location", "")
+        except spark_errors() as error:
+            log.info("The location of %s is not known: %s", self.label(table), error)
+            return ""
+
     def identifier(self, table: str) -> str:
         return f"{self._name}.{quoted(table)}"
 
@@ -131,9 +144,11 @@ class Named:
         """Tell whether a table is of this format, since a catalog may hold several formats."""
         if self._is_iceberg():
             return _SNAPSHOT in (self._seen.get(table) or self._properties(table))
+        return self._described(table).get("Provider", "").lower() == self.using
+
+    def _described(self, table: str) -> dict[str, str]:
         rows = self._spark.sql(f"DESCRIBE TABLE EXTENDED {self.identifier(table)}").collect()
-        said = {str(row[0]): str(row[1]) for row in rows}
-        return said.get("Provider", "").lower() == self.using
+        return {str(row[0]): str(row[1]) for row in rows}
 
     def _properties(self, table: str) -> dict[str, str]:
         rows = self._spark.sql(f"SHOW TBLPROPERTIES {self.identifier(table)}").collect()

@@ -23,6 +23,12 @@ DONE = {
     "topic": "/event/Order__e",
     "consumer": "orders",
     "batch_id": "e-1",
+    "batch_number": 1,
+    "events": 8,
+    "bytes": 80,
+    "quarantined": 2,
+    "duplicates": 1,
+    "losses": [],
     "tables": {"s3a://lake/events/Order__e": 3, "lake.sales.Other__e": 2, "/lake/Empty__e": 0},
 }
 
@@ -86,10 +92,10 @@ def test_tables_without_rows_are_not_told() -> None:
 
 
 def test_lineage_of_a_batch() -> None:
-    """The topic is the input; tables by path with rows are outputs, with columns and counts."""
+    """The topic is the input; tables with rows are outputs, with columns and counts."""
     field = FieldDescription(name="City__c", type="string", salesforce_type="Text", nullable=True)
 
-    found = lineage(DONE, {"Order__e": (field,)})
+    found = lineage(DONE, {"Order__e": (field,)}, {})
 
     [source] = found.inputs
     assert (source.namespace, source.name) == ("salesforce://00D", "event/Order__e")
@@ -97,7 +103,28 @@ def test_lineage_of_a_batch() -> None:
     assert (table.namespace, table.name) == ("s3://lake", "events/Order__e")
     assert table.outputFacets["outputStatistics"].rowCount == 3
     assert [one.name for one in table.facets["schema"].fields] == ["City__c"]
-    assert "City__c" in table.facets["columnLineage"].fields
+    assert {"City__c", "event_id"} <= table.facets["columnLineage"].fields.keys()
+    batch = found.run_facets["sfevents_batch"]
+    assert (batch.batch_id, batch.events, batch.duplicates) == ("e-1", 8, 1)
+    assert source.inputFacets["inputStatistics"].rowCount == 8
+    checks = source.inputFacets["dataQualityAssertions"].assertions
+    assert [(one.assertion, one.success) for one in checks] == [
+        ("every_event_decodes", False),
+        ("no_loss_window", True),
+    ]
+
+
+def test_a_table_of_a_catalog_is_named_by_its_location() -> None:
+    """Its name in the catalog is another name of the same dataset, with the type's columns."""
+    field = FieldDescription(name="City__c", type="string", salesforce_type="Text", nullable=True)
+    locations = {"lake.sales.Other__e": "s3a://lake/warehouse/sales/Other__e"}
+
+    _, table = lineage(DONE, {"Other__e": (field,)}, locations).outputs
+
+    assert (table.namespace, table.name) == ("s3://lake", "warehouse/sales/Other__e")
+    [name] = table.facets["symlinks"].identifiers
+    assert (name.namespace, name.name, name.type) == ("lake", "sales.Other__e", "TABLE")
+    assert [one.name for one in table.facets["schema"].fields] == ["City__c"]
 
 
 def test_an_error_fails_no_task() -> None:

@@ -76,6 +76,7 @@ class MergedTables:
         # Schemas of tables that were made ready, for the first try of their commits.
         self._ready: dict[str, StructType] = {}
         self.label = dialect.label
+        self.url = dialect.url
         self.ledger = MergedLedger(spark, dialect)
 
     def schema(self, table: str) -> StructType | None:

@@ -45,6 +45,9 @@ class ParquetTables:
     def label(self, table: str) -> str:
         return f"{self.root}/{table}"
 
+    def url(self, table: str) -> str:  # noqa: ARG002
+        return ""
+
     def schema(self, table: str) -> StructType | None:
         unreadable = spark_errors()
         root = self.label(table)
