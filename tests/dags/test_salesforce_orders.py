@@ -165,3 +165,8 @@ def test_openlineage_knows_topic_and_table(story: Story) -> None:
         assert "Order_Number__c" in fields
         lines = table["facets"]["columnLineage"]["fields"]
         assert lines["Amount__c"]["inputFields"][0]["field"] == "Amount__c"
+        batch = event["run"]["facets"]["sfevents_batch"]
+        assert (batch["consumer"], batch["events"]) == (DAG, rows_landed)
+        checks = source["inputFacets"]["dataQualityAssertions"]["assertions"]
+        assert [one["success"] for one in checks] == [True, True]
+        assert source["inputFacets"]["inputStatistics"]["rowCount"] == rows_landed
