@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from airflow.providers.standard.operators.empty import EmptyOperator
@@ -16,8 +16,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from airflow_provider_sfevents.emulator import Emulator
 from airflow_provider_sfevents.positions.record_text import variable_key
 from tests.integration.commands.registered import register, run_once, states, write_task
-from tests.integration.ui.conftest import Page
 from tests.unit.positions.building import ORG, TOPIC
+
+if TYPE_CHECKING:
+    from tests.integration.ui.conftest import Page
 
 pytestmark = [
     pytest.mark.airflow,

@@ -16,11 +16,12 @@ from airflow.sdk import DAG
 from airflow_provider_sfevents.emulator import Emulator
 from airflow_provider_sfevents.positions.record_text import variable_key
 from tests.integration.commands.registered import register, run_once, states, write_task
-from tests.integration.ui.conftest import Page
 from tests.unit.positions.building import ORG, TOPIC
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from tests.integration.ui.conftest import Page
 
 pytestmark = [
     pytest.mark.airflow,
