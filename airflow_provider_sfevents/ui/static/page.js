@@ -768,7 +768,7 @@ function PositionPage({ query }) {
         null,
         h(
           Heading,
-          { as: "h1", mb: 3, ref: takeFocus, size: "xl", tabIndex: -1 },
+          { as: "h1", mb: 3, outline: "none", ref: takeFocus, size: "xl", tabIndex: -1 },
           `${row.consumer} on ${row.topic}`,
         ),
         h(
