@@ -114,9 +114,13 @@ class ConnectSession:
         self._ended.set()
         if self.spark is not None:
             self.spark.release_session_on_close = False
+            client = self.spark.client
             with suppress(Exception):  # it is closed already
-                self.spark.client._channel.close()  # noqa: SLF001 - no other way
+                client._channel.close()  # noqa: SLF001 - no other way
                 self.spark.stop()
+            # PySpark closes a session again when Python collects it, and then waits for the
+            # requests of all sessions; in the middle of such a request it would wait without end.
+            client.close = _do_nothing
 
     def release(self) -> None:
         """End the session on the server, and close the connection to it."""
@@ -191,6 +195,10 @@ def open_session(
             yield session
         finally:
             session.release()
+
+
+def _do_nothing() -> None:
+    """Stand in for closing a client that is closed already."""
 
 
 def _counting(session: ConnectSession) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -9,11 +10,13 @@ from typing import Any
 
 import grpc
 import pytest
+from pyspark.sql.connect.client.reattach import ExecutePlanResponseReattachableIterator as Requests
 from pyspark.sql.connect.proto import base_pb2 as pb2
 from pyspark.sql.connect.proto.base_pb2_grpc import (
     SparkConnectServiceServicer,
     add_SparkConnectServiceServicer_to_server,
 )
+from pyspark.sql.connect.session import SparkSession
 from typing_extensions import override
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, TransportError
@@ -138,3 +141,18 @@ def test_a_server_that_does_not_answer_any_more_holds_no_task() -> None:
     finally:
         hangs.ended.set()
         server.stop(None)
+
+
+def test_a_closed_session_is_not_closed_again_when_python_collects_it() -> None:
+    """The requests of another session that are under way are neither waited for nor ended."""
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
+        opened = SparkSession.builder.remote(NOTHING).create()
+        connect_session.ConnectSession(opened, NOTHING).forget()
+    requests = Requests._get_or_create_release_thread_pool()
+    try:
+        del opened
+        gc.collect()
+        assert requests.submit(int).result() == 0
+    finally:
+        Requests.shutdown()
