@@ -18,10 +18,14 @@ from airflow_provider_sfevents.replay_point import EARLIEST, ReplayPoint
 from airflow_provider_sfevents.spark.avro.decode import HEADER
 from airflow_provider_sfevents.spark.avro.json_decoder import JsonMessages
 from airflow_provider_sfevents.spark.avro.reference_decoder import Reference
-from airflow_provider_sfevents.spark.changes import serial
 from airflow_provider_sfevents.spark.changes.fields import Layout
 from airflow_provider_sfevents.spark.changes.source import ChangeBatch, ChangeSource, admit
-from airflow_provider_sfevents.spark.current_state.event_rows import EventPlace, decoded_events
+from airflow_provider_sfevents.spark.current_state.event_rows import (
+    EventPlace,
+    decoded_events,
+    event_of,
+)
+from airflow_provider_sfevents.spark.current_state.frames import rows_of
 from airflow_provider_sfevents.spark.current_state.value_translation import Target, Translation
 from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.schema.field_types import Column, record_fields
@@ -136,9 +140,9 @@ class TopicReader:
                 **{one.name: of for one, of in zip(columns, decoded.arrays, strict=True)},
             }
         )
-        way = Translation(targets={schema_id: targets})
+        way = Translation(columns=tuple(own), targets={schema_id: targets})
         [found] = decoded_events(place, self.entity, way, iter([landed]))
-        return rows, [serial.from_text(text) for text in found["event_text"].to_pylist()]
+        return rows, [event_of(row) for row in rows_of(found)]
 
     async def _decoder(self, schema_id: str) -> tuple[list[Column], PayloadDecoder]:
         if schema_id not in self._decoders:

@@ -346,7 +346,8 @@ def test_set_up_that_may_not_be_read_is_no_failure(
 ) -> None:
     """Without the permission the selection is not checked, and the line names the permission."""
     bus = with_knobs(seed=4)
-    bus.fail_next("rest", status="PERMISSION_DENIED")
+    # The second request: the first one asks for the allowance.
+    bus.fail_next("rest", status="PERMISSION_DENIED", after=1)
     found = look(bus.connection(), topics=("/data/AccountChangeEvent",))
     assert failures(found) == []
     [line] = [one for one in found if one.checked.startswith("change data capture")]
