@@ -251,6 +251,11 @@ _EXTRA_FIELDS: dict[str, Any] = {
         "Seconds that hook.client() gives a lost connection to come back; none for no limit. Empty "
         "takes 10.",
     ),
+    "answer_timeout": _text(
+        "Answer timeout",
+        "Longest wait in seconds for the answer to a login or a request over HTTP. Empty takes 10 "
+        "for a login, 30 for the Streaming API, 120 for REST.",
+    ),
     "proxies": _text(
         "Proxy",
         "URL of the HTTP proxy to all hosts, such as http://proxy.acme.example:3128. Empty takes "

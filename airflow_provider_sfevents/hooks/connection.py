@@ -118,8 +118,8 @@ class ConnectionFields:
             return int(value)
         raise ConfigurationError(f"extra `{key}` must be a whole number, not {value!r}")
 
-    def seconds(self, key: str, default: float) -> float | None:
-        """Return an extra that is a number of seconds, or `none` for no limit.
+    def seconds(self, key: str, default: float | None) -> float | None:
+        """Return an extra that is a number of seconds; None if it is `none`.
 
         :raises ConfigurationError: it is neither.
         """
@@ -198,6 +198,7 @@ def settings_with(fields: ConnectionFields, login: Callable[[ConnectionFields], 
             transport=fields.text("transport"),
             streaming_sessions=fields.number("streaming_sessions", STREAMING_SESSIONS),
             connection_timeout=fields.seconds("connection_timeout", CONNECTION_TIMEOUT),
+            answer_timeout=fields.seconds("answer_timeout", None),
             proxy=fields.pasted("proxies"),
         )
     except ConfigurationError as error:

@@ -337,14 +337,15 @@ class StreamingSession:
         if self._login is None:
             self._login = await self._sessions.get(self._settings, self._clock)
         login = self._login
+        seconds = self._settings.answer_seconds(ANSWER_SECONDS)
         if self._http is None:
-            self._http = self._open_http(self._settings, login.instance_url, ANSWER_SECONDS)
+            self._http = self._open_http(self._settings, login.instance_url, seconds)
         return await self._http.post(
             login.instance_url + self._path,
             content=body,
             headers={"Content-Type": "application/json"},
             auth=BearerAuth(login.token),
-            timeout=httpx.Timeout(ANSWER_SECONDS, read=held_seconds + ANSWER_SECONDS),
+            timeout=httpx.Timeout(seconds, read=held_seconds + seconds),
         )
 
 

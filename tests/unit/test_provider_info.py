@@ -154,7 +154,8 @@ def test_form_has_a_field_for_every_extra_that_the_hook_reads() -> None:
     for auth in FIELDS["auth"]["schema"]["enum"]:
         texts = {name: "x" for name in FIELDS if name not in {"auth", "plaintext"}}
         with suppress(ConfigurationError):  # "x" is no private key; only the requested names count
-            given = {**texts, "streaming_sessions": "1", "connection_timeout": "1", "auth": auth}
+            given = {**texts, "streaming_sessions": "1", "auth": auth}
+            given |= {"connection_timeout": "1", "answer_timeout": "1"}
             settings_from(ConnectionFields(Given(Recorder(given, asked))))
     assert asked == set(FIELDS)
 

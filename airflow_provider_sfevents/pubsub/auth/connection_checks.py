@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,17 @@ def check_connection_timeout(seconds: float | None) -> None:
     if seconds is not None and not seconds > 0:
         raise ConfigurationError(
             f"connection_timeout is {seconds!r}. Give seconds above 0, or None for no limit."
+        )
+
+
+def check_answer_timeout(seconds: float | None) -> None:
+    """Check the longest wait for an answer.
+
+    :raises ConfigurationError: it is no positive number.
+    """
+    if seconds is not None and not 0 < seconds < math.inf:
+        raise ConfigurationError(
+            f"answer_timeout is {seconds!r}. Give seconds above 0, or leave it out."
         )
 
 

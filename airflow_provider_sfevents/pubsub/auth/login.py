@@ -72,10 +72,11 @@ async def log_in(settings: Settings, clock: Clock) -> Session:
     :raises TransportError: the host cannot be reached just now.
     """
     login = settings.login
+    seconds = settings.answer_seconds(LOGIN_SECONDS)
     try:
         async with (
-            asyncio.timeout(LOGIN_SECONDS),
-            open_http(settings, login.login_url, LOGIN_SECONDS) as http,
+            asyncio.timeout(seconds),
+            open_http(settings, login.login_url, seconds) as http,
         ):
             if isinstance(login, SessionToken):
                 return await _given(http, login)
@@ -84,8 +85,8 @@ async def log_in(settings: Settings, clock: Clock) -> Session:
             return await _by_oauth(http, settings, login, clock)
     except TimeoutError as error:
         raise TransportError(
-            f"{login.login_url} did not answer the login within {LOGIN_SECONDS:.0f} s. Check host, "
-            "network and proxy."
+            f"{login.login_url} did not answer the login within {seconds:g} s. Check host, network "
+            "and proxy; answer_timeout of the connection lets it wait longer."
         ) from error
     except httpx.HTTPError as error:
         raise unreachable(login.login_url, error, settings.ca_file) from error
@@ -97,7 +98,8 @@ async def look_up_user(settings: Settings, session: Session) -> str:
     :raises TransportError: the org cannot be reached just now.
     """
     try:
-        async with open_http(settings, session.instance_url, LOGIN_SECONDS) as http:
+        seconds = settings.answer_seconds(LOGIN_SECONDS)
+        async with open_http(settings, session.instance_url, seconds) as http:
             return (await _user_info(http, session.instance_url, session.token)).user_id
     except httpx.HTTPError as error:
         raise unreachable(session.instance_url, error, settings.ca_file) from error

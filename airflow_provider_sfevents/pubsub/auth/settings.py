@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.pubsub.auth.connection_checks import (
     CONNECTION_TIMEOUT,
+    check_answer_timeout,
     check_connection_timeout,
     check_proxy,
 )
@@ -204,6 +205,8 @@ class Settings:
     :param streaming_sessions: sessions of the Streaming API that a process has at once at most.
     :param connection_timeout: seconds that `airflow_provider_sfevents.client` gives a lost
         connection to come back; None: no limit.
+    :param answer_timeout: longest wait in seconds for the answer to a login or to a request over
+        HTTP; None: 10 for a login, 30 for the Streaming API, 120 for REST.
     :param proxy: URL of the HTTP proxy on the way to all hosts, with its user and password if it
         asks for them; empty: that of the environment.
     """
@@ -216,10 +219,12 @@ class Settings:
     transport: str = ""
     streaming_sessions: int = STREAMING_SESSIONS
     connection_timeout: float | None = CONNECTION_TIMEOUT
+    answer_timeout: float | None = None
     proxy: Secret = NO_SECRET
 
     def __post_init__(self) -> None:
         check_connection_timeout(self.connection_timeout)
+        check_answer_timeout(self.answer_timeout)
         check_proxy(self.proxy)
         check_transport("/event/", self.transport)
         if not 1 <= self.streaming_sessions <= MOST_STREAMING_SESSIONS:
@@ -241,6 +246,10 @@ class Settings:
                 "the token would travel readable by anyone. Unset plaintext, or use an endpoint "
                 "on localhost."
             )
+
+    def answer_seconds(self, usual: float) -> float:
+        """Return the longest wait for an answer; without a setting the usual one of its kind."""
+        return self.answer_timeout or usual
 
     @property
     def endpoint_is_local(self) -> bool:

@@ -146,7 +146,8 @@ class RestCalls:
 
     def _sent(self, session: Session, method: str, path: str, what: dict[str, Any]) -> Any:
         if self._http is None:
-            self._http = open_http(self._settings, session.instance_url, ANSWER_SECONDS)
+            seconds = self._settings.answer_seconds(ANSWER_SECONDS)
+            self._http = open_http(self._settings, session.instance_url, seconds)
         whole = path if path.startswith("/services") else f"/services/data/v{API_VERSION}{path}"
         auth = BearerAuth(session.token)
         return self._http.stream(method, session.instance_url + whole, auth=auth, **what)

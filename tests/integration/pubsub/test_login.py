@@ -340,3 +340,22 @@ def test_a_session_outlives_its_event_loop() -> None:
 
         assert asyncio.run(together()) == asyncio.run(together())
         assert [call.rpc for call in bus.requests] == ["token"]
+
+
+async def test_answer_timeout_bounds_a_login(bus: Emulator) -> None:
+    """A host that takes the connection and says nothing is given up after `answer_timeout`."""
+    done = asyncio.Event()
+
+    async def hold(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await done.wait()
+        writer.close()
+
+    server = await asyncio.start_server(hold, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    settings = Settings(login=by_secret(bus, login_url=url), answer_timeout=0.2)
+    try:
+        with pytest.raises(TransportError, match=r"did not answer.*within 0\.2 s.*answer_timeout"):
+            await log_in(settings, Clock())
+    finally:
+        done.set()
+        server.close()

@@ -241,11 +241,19 @@ def test_the_connection_timeout_of_the_client(extra: Any, seconds: float | None)
     assert Client(settings, connection_timeout=7).connection_timeout == 7
 
 
+@pytest.mark.parametrize("name", ["connection_timeout", "answer_timeout"])
 @pytest.mark.parametrize("extra", ["soon", 0, -1])
-def test_a_wrong_connection_timeout_is_refused(extra: Any) -> None:
+def test_a_wrong_timeout_is_refused(name: str, extra: Any) -> None:
     """The error names the connection, the extra and the value."""
-    with pytest.raises(ConfigurationError, match=rf"sfevents_default.*connection_timeout.*{extra}"):
-        settings_of(FakeConnection(extra_dejson={"connection_timeout": extra}))
+    with pytest.raises(ConfigurationError, match=rf"sfevents_default.*{name}.*{extra}"):
+        settings_of(FakeConnection(extra_dejson={name: extra}))
+
+
+@pytest.mark.parametrize(("extra", "seconds"), [(None, 30.0), ("", 30.0), ("90", 90.0)])
+def test_the_answer_timeout_of_the_connection(extra: Any, seconds: float) -> None:
+    """Without the extra each kind of request has its usual time."""
+    settings = settings_of(FakeConnection(extra_dejson={"answer_timeout": extra}))
+    assert settings.answer_seconds(30.0) == seconds
 
 
 def test_the_proxy_of_the_connection() -> None:
