@@ -83,22 +83,14 @@ def of_position(position: Position, failed: int = 0) -> list[Metric]:
 
     :param failed: task instances that failed since its last commit.
     """
-    labels = labels_of(position)
     counts = position.counts
-    values: dict[str, float | None] = {
+    values = {
         "events_landed": position.events_total,
         "events_quarantined": counts.quarantined,
-        "loss_windows": len(position.losses) + (position.loss is not None),
         "failures_in_a_row": failed,
-        **_times(position),
     }
-    found = [
-        Metric(name=name, value=value, labels=labels)
-        for name, value in values.items()
-        if value is not None
-    ]
-    found += _by_cause(counts.extra_deliveries, labels)
-    return found + (_stages(position.recent[-1], labels) if position.recent else [])
+    last = position.recent[-1] if position.recent else None
+    return _metrics(position, values, counts.extra_deliveries, last)
 
 
 def of_commit(position: Position, commit: Commit, extra: Mapping[str, int]) -> list[Metric]:
@@ -106,10 +98,23 @@ def of_commit(position: Position, commit: Commit, extra: Mapping[str, int]) -> l
 
     :param extra: extra deliveries of the batch, by cause.
     """
-    labels = labels_of(position)
-    values: dict[str, float | None] = {
+    added = {
         "events_landed": commit.events,
         "events_quarantined": commit.quarantined,
+    }
+    return _metrics(position, added, extra, commit)
+
+
+def _metrics(
+    position: Position,
+    counts: Mapping[str, float],
+    extra: Mapping[str, int],
+    commit: Commit | None,
+) -> list[Metric]:
+    """Return these counts with the position's gauges, and the stages of a commit."""
+    labels = labels_of(position)
+    values: dict[str, float | None] = {
+        **counts,
         "loss_windows": len(position.losses) + (position.loss is not None),
         **_times(position),
     }
@@ -118,7 +123,7 @@ def of_commit(position: Position, commit: Commit, extra: Mapping[str, int]) -> l
         for name, value in values.items()
         if value is not None
     ]
-    return found + _by_cause(extra, labels) + _stages(commit, labels)
+    return found + _by_cause(extra, labels) + (_stages(commit, labels) if commit else [])
 
 
 def labels_of(position: Position) -> dict[str, str]:
