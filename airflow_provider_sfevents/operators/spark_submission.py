@@ -116,7 +116,7 @@ class SubmitsToSpark(StoppableTask):
     """Mixin for operators that are a `SparkSubmitOperator`, too."""
 
     _in_spark = False
-    _hook: Any = None
+    _spark_task: Any = None
     _connect_session: ConnectSession | None = None
 
     def run_spark(
@@ -126,11 +126,12 @@ class SubmitsToSpark(StoppableTask):
 
         :raises StoppedError: the task was ended, before Spark was started or while it ran.
         """
+        # Airflow's operator makes the hook, of settings that it adds to: OpenLineage's parent job.
+        task._hook = None  # noqa: SLF001
+        self._spark_task = task
         self._in_spark = True  # before the check: see `_end_process`
         try:
             stopping.check("Spark was not started, and staged events stay staged")
-            # `_end_process` and `SparkSubmitOperator.on_kill` read this attribute.
-            self._hook = task._hook = task._get_hook()  # noqa: SLF001
             with submission.environment():
                 SparkSubmitOperator.execute(task, context)
         except AirflowException:
@@ -150,10 +151,10 @@ class SubmitsToSpark(StoppableTask):
             self._connect_session.interrupt()
         if not self._in_spark:
             return True
-        hook = self._hook  # as `SparkSubmitOperator.on_kill` reads it
+        hook = self._spark_task._hook  # noqa: SLF001 - as `SparkSubmitOperator.on_kill` reads it
         if hook is None or hook._submit_sp is None:  # noqa: SLF001
             return False
-        SparkSubmitOperator.on_kill(self)
+        SparkSubmitOperator.on_kill(self._spark_task)
         return True
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil  # type: ignore[import-untyped]
@@ -41,6 +42,7 @@ def test_silence_leaves_nothing(here: Deployment) -> None:
         place_kept(watched, "watched_idle")
         wait_until(lambda: _unfinished(here) == 1, "runs of the tests before have ended")
         topics = (awaited, watched)
+        wait_until(lambda: _leases_are_released(here, *topics), "keepalives are in the positions")
         rows, files, size = _rows(here), _files(here, *topics), _memory(here)
         until = time.monotonic() + KEEPALIVES
         wait_until(lambda: time.monotonic() > until, "keepalives have passed")
@@ -63,6 +65,13 @@ def _files(here: Deployment, *topics: Topic) -> list[str]:
         for topic in topics
         for path in root.glob(f"*/*/*{topic.short}/**/*")
     )
+
+
+def _leases_are_released(here: Deployment, *topics: Topic) -> bool:
+    """Tell whether no process is at work: a keepalive is put into a position under a lease."""
+    leases = [Path(file) for file in _files(here, *topics) if "/leases/" in file]
+    ended = {file.with_suffix("") for file in leases if file.suffix == ".released"}
+    return all(file.with_suffix("") in ended for file in leases)
 
 
 def _unfinished(here: Deployment) -> int:

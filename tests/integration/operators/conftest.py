@@ -55,6 +55,9 @@ class FakeTaskInstance:
     def get_first_reschedule_date(self, context: Any) -> datetime:
         return datetime.now(UTC)
 
+    def get_template_context(self) -> dict[str, Any]:
+        return {"dag_run": FakeDagRun()}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FakeDagRun:
@@ -66,6 +69,7 @@ class FakeDagRun:
     run_after: datetime | None = datetime(2026, 1, 1, tzinfo=UTC)
     run_type: str = "scheduled"
     clear_number: int = 0
+    conf: dict[str, Any] | None = None
 
 
 @dataclass

@@ -81,8 +81,12 @@ class Spark:
 
     def jobs(self) -> list[list[str]]:
         """Arguments of each job, from the application on."""
+        return [_from_application(one) for one in self.commands()]
+
+    def commands(self) -> list[list[str]]:
+        """All arguments of each job."""
         lines = self._said.read_text().splitlines() if self._said.exists() else []
-        return [_from_application(json.loads(line)) for line in lines]
+        return [json.loads(line) for line in lines]
 
 
 @pytest.fixture
@@ -122,6 +126,16 @@ def test_the_job_that_applies_is_submitted(task: Task, bus: Emulator, spark: Spa
         *("--current-state", f"{lake}/org", "--deletions", "flag", "--history"),
     ]
     assert done["applied"] == {"applied": 0, "open_events": 2}
+
+
+def test_openlineages_parent_reaches_spark(task: Task, bus: Emulator, spark: Spark) -> None:
+    """With Airflow's own argument the Spark job gets the task as its parent in OpenLineage."""
+    bus.create("Account", {"Name": "Nord"})
+    bus.create("Account", {"Name": "South"})
+    follow(task, openlineage_inject_parent_job_info=True)
+    [command] = spark.commands()
+    [parent] = [one for one in command if one.startswith("spark.openlineage.parentJobName=")]
+    assert parent.startswith("spark.openlineage.parentJobName=orders.")
 
 
 def test_silence_releases_what_is_held_once(task: Task, bus: Emulator, spark: Spark) -> None:
