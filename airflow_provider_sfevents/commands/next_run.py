@@ -125,7 +125,7 @@ def losses_after(position: Position, start: str, at: str) -> tuple[LossWindow, .
 
     The move may pass over events, so it leaves a loss window of its own.
     """
-    before = (*position.losses, *([position.loss] if position.loss else []))
+    before = position.loss_windows
     if position.start.to_text() == start:
         return before
     window = LossWindow(
@@ -140,9 +140,7 @@ def losses_after(position: Position, start: str, at: str) -> tuple[LossWindow, .
 
 def loss_of_move(position: Position | None, start: str) -> list[str]:
     """Describe the loss window that a move by hand leaves; empty if it leaves none."""
-    if position is None or len(losses_after(position, start, "")) <= len(position.losses) + bool(
-        position.loss
-    ):
+    if position is None or len(losses_after(position, start, "")) <= len(position.loss_windows):
         return []
     return [
         f"The position records a loss window, from {position.start} to {start}, because the move "

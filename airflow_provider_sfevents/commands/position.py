@@ -50,7 +50,7 @@ from airflow_provider_sfevents.pubsub.topic_names import check_transport, transp
 from airflow_provider_sfevents.replay_point import ReplayPoint
 from airflow_provider_sfevents.staging.area import StagingArea
 from airflow_provider_sfevents.staging.lease_holder import LeaseHolder
-from airflow_provider_sfevents.staging.manifest import LossWindow, Run
+from airflow_provider_sfevents.staging.manifest import Run
 from airflow_provider_sfevents.staging.storage import durable_files
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ def _of_position(reached: Reached, position: Position) -> dict[str, Any]:
         "committed_at": position.committed_at,
         "committed_by": asdict(position.committed_by) if position.committed_by.dag else None,
         "recent": [asdict(one) for one in position.recent],
-        "losses": [asdict(one) for one in _losses(position)],
+        "losses": [asdict(one) for one in position.loss_windows],
         "staging_id": position.staging_id or None,
         "resume_after": position.resume_after or None,
         "resume_after_at": position.resume_after_at or None,
@@ -207,11 +207,6 @@ def _of_position(reached: Reached, position: Position) -> dict[str, Any]:
         "next_batch_events": batch.events,
         "next_batch_held_by": batch.describe_holder() or None,
     }
-
-
-def _losses(position: Position) -> tuple[LossWindow, ...]:
-    """Return the loss windows of committed batches, and the one that the next batch begins with."""
-    return (*position.losses, *([position.loss] if position.loss else []))
 
 
 def _for_people(reached: Reached) -> dict[str, Any]:
@@ -232,7 +227,7 @@ def _for_people(reached: Reached) -> dict[str, Any]:
         "losses": [
             f"after {one.after} (last event {one.after_event_at or 'unknown'}), continued at "
             f"{one.start} since {one.at}: {one.why}"
-            for one in _losses(position)
+            for one in position.loss_windows
         ],
         "keepalive_point": f"{keepalive_point.replay_id}, received at {keepalive_point.seen_at}"
         if keepalive_point

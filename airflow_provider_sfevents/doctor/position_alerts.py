@@ -149,7 +149,7 @@ def untold(alerts: Iterable[Alert], told: Iterable[Mapping[str, Any]]) -> list[A
 
 
 def _loss_windows(position: Position, now: datetime) -> list[Alert]:
-    windows = (*position.losses, *([position.loss] if position.loss else []))
+    windows = position.loss_windows
     return [
         _alert(
             position,

@@ -20,13 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, PositionConflictError
 from airflow_provider_sfevents.positions import record_text
-from airflow_provider_sfevents.positions.activity import (
-    Commit,
-    Counts,
-    commit_of,
-    counted_on,
-    kept,
-)
+from airflow_provider_sfevents.positions.activity import Commit, Counts, commit_of, counted_on, kept
 from airflow_provider_sfevents.replay_point import LATEST, PRESETS, ReplayPoint, is_replay_id
 from airflow_provider_sfevents.staging.manifest import LossWindow, Run
 
@@ -107,6 +101,11 @@ class Position:
     def start(self) -> ReplayPoint:
         """Replay point at which the next batch begins."""
         return ReplayPoint.from_text(self.loss.resumes_at if self.loss else self.replay_id)
+
+    @property
+    def loss_windows(self) -> tuple[LossWindow, ...]:
+        """Loss windows of committed batches, and the one that the next batch begins with."""
+        return (*self.losses, *([self.loss] if self.loss else []))
 
     @property
     def is_pinned(self) -> bool:

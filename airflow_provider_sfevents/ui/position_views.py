@@ -105,7 +105,7 @@ def details(kept: Kept, now: datetime, tasks: TaskState) -> dict[str, Any]:
     position = _position(kept)
     store = "" if kept.store == "variable" else kept.store
     whose = Whose(consumer=position.consumer, topic=position.topic, store=store)
-    losses = (*position.losses, *([position.loss] if position.loss else []))
+    losses = position.loss_windows
     return {
         **overview_row(kept, now, tasks),
         "kept_in": kept.where,

@@ -142,7 +142,7 @@ def _of_events(position: Position, now: datetime) -> Iterator[Trouble]:
             remedy="The table _quarantine has them, with quarantine_reason. When the reason is "
             "mended, land the batch again, below.",
         )
-    windows = (*position.losses, *([position.loss] if position.loss else []))
+    windows = position.loss_windows
     if windows and now - datetime.fromisoformat(windows[-1].at) < retention(position.topic):
         reread = "Read the records again by an entity snapshot (SfEventsEntitySnapshotOperator)."
         republish = "Publish the events again, or land them from a position further back, below."

@@ -115,7 +115,7 @@ def _metrics(
     labels = labels_of(position)
     values: dict[str, float | None] = {
         **counts,
-        "loss_windows": len(position.losses) + (position.loss is not None),
+        "loss_windows": len(position.loss_windows),
         **_times(position),
     }
     found = [

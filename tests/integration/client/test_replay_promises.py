@@ -10,12 +10,12 @@ import pytest
 from airflow_provider_sfevents.client import (
     ReplayError,
     ReplayMarker,
-    ReplayMarkerStorage,
     ReplayMarkerStoragePolicy,
     ReplayOption,
 )
 from tests.integration.client.numbered import is_subscribed, number, numbers, publish, subscribed
 from tests.integration.pubsub.emulated import come_true
+from tests.unit.client.own_storage import Coroutines
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.emulator import Emulator
@@ -48,20 +48,7 @@ async def test_replay_of_new_events_by_default_and_of_all_events(
         assert not client.has_pending_messages
 
 
-class OwnStorage(ReplayMarkerStorage):
-    """A storage of a program, with coroutines."""
-
-    def __init__(self) -> None:
-        self.kept: dict[str, ReplayMarker] = {}
-
-    async def get_replay_marker(self, subscription: str) -> ReplayMarker | None:  # type: ignore[explicit-override]
-        return self.kept.get(subscription)
-
-    async def set_replay_marker(self, subscription: str, replay_marker: ReplayMarker) -> None:  # type: ignore[explicit-override]
-        self.kept[subscription] = replay_marker
-
-
-@pytest.mark.parametrize("storage", [dict, OwnStorage])
+@pytest.mark.parametrize("storage", [dict, Coroutines])
 async def test_replay_from_a_storage_continues_after_the_last_message_received(
     bus: Emulator, topic: str, connect: Connect, transport: str, storage: type
 ) -> None:

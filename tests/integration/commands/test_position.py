@@ -9,6 +9,7 @@ import pytest
 from airflow.models.connection import Connection
 from airflow.models.variable import Variable
 from airflow.utils.session import create_session
+from sqlalchemy import delete
 
 from airflow_provider_sfevents.emulator import Emulator
 from airflow_provider_sfevents.staging.keepalive_point import KeepalivePoint
@@ -251,7 +252,11 @@ def test_a_position_of_another_org_is_replaced_by_the_connections(
     with Emulator(sample=True) as bus:
         with create_session() as session:
             session.add(Connection(conn_id=conn_id, **bus.connection()))
-        done = hands.do("position", "set", "earliest", "-y", "--conn-id", conn_id)
+        try:
+            done = hands.do("position", "set", "earliest", "-y", "--conn-id", conn_id)
+        finally:
+            with create_session() as session:
+                session.execute(delete(Connection).where(Connection.conn_id == conn_id))
         assert not done.refused
         assert hands.kept().org_id == bus.org.org_id
 

@@ -12,12 +12,12 @@ from airflow_provider_sfevents.client import (
     DefaultMappingStorage,
     PositionStoreStorage,
     ReplayMarker,
-    ReplayMarkerStorage,
     ReplayOption,
 )
 from airflow_provider_sfevents.client.replay_storages import storage_from
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.replay_point import EARLIEST, LATEST, ReplayPoint
+from tests.unit.client.own_storage import Coroutines
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,17 +72,6 @@ async def test_a_fixed_point_stays(replay: Any) -> None:
     storage = storage_from(replay)
     await storage.extract_replay_id(MESSAGE)
     assert await storage.start(CHANNEL) == ReplayPoint("c")
-
-
-class Coroutines(ReplayMarkerStorage):
-    def __init__(self) -> None:
-        self.kept: dict[str, ReplayMarker] = {}
-
-    async def get_replay_marker(self, subscription: str) -> ReplayMarker | None:  # type: ignore[explicit-override]
-        return self.kept.get(subscription)
-
-    async def set_replay_marker(self, subscription: str, replay_marker: ReplayMarker) -> None:  # type: ignore[explicit-override]
-        self.kept[subscription] = replay_marker
 
 
 class PlainFunctions:
