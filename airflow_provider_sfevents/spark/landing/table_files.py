@@ -103,7 +103,7 @@ def _by_table(task: Task, batch: Judged) -> Iterator[tuple[str, pa.RecordBatch]]
     for table, several in found.items():
         [first, *others] = several
         if others:
-            joined = pa.concat_batches(several)
+            [joined] = pa.Table.from_batches(several).combine_chunks().to_batches()
             first = joined.take(pc.sort_indices(joined.column(envelope.ORDINAL)))
         yield table, first
 
