@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from typing_extensions import override
@@ -21,7 +22,7 @@ from tests.harness.airflow_services import QUICK, WITH_TRIGGERER, AirflowService
 from tests.harness.spark import environment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from tests.harness.airflow_runs import Run
 
@@ -71,11 +72,13 @@ class Deployment:
         *,
         services: type[AirflowServices] = AsShipped,
         spark: bool = True,
+        connections: Mapping[str, Mapping[str, object]] = MappingProxyType({}),
     ) -> Iterator[Deployment]:
         """Run a deployment for a block.
 
         :param prepare: defines topics, and returns the text of the DAG file.
         :param spark: with Spark; otherwise with the stand-in.
+        :param connections: more connections, by id.
         """
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # or else nothing is ended
         with (
@@ -94,6 +97,8 @@ class Deployment:
                 )
             home.connect("spark_default", {"conn_type": "spark", "host": "local[2]"})
             home.connect("sfevents_default", bus.connection())
+            for conn_id, connection in connections.items():
+                home.connect(conn_id, connection)
             (home.dags / "bench.py").write_text(prepare(folder, bus))
             with services.running(home, WITH_TRIGGERER) as airflow:
                 yield cls(folder=folder, bus=bus, airflow=airflow)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import random
 import socket
 import sys
 import time
@@ -134,11 +135,15 @@ class LocalSalesforce:
 
 
 def free_port() -> int:
-    """A port that nothing listens on just now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A port that nothing listens on just now.
+
+    It is below those that the kernel chooses from, so that no connection gets it meanwhile.
+    """
+    while True:
+        port = random.randint(20_000, 32_000)  # noqa: S311 - any free one
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def _plain(value: Any) -> Any:

@@ -16,7 +16,9 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
 
-MOST = {"parquet": 4, "delta": 13, "iceberg": 10}
+MOST = {"parquet": 3, "delta": 11, "iceberg": 7}
+"""Of Delta's, two are the count of a table's files that each of its MERGEs makes for its metrics;
+Delta's next version takes it from the commit's checksum file."""
 
 
 def jobs(spark: Any) -> int:

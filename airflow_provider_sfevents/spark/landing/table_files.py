@@ -40,7 +40,7 @@ FILES_SQL = (
     f"{PIECE} int, {FILE} binary"
 )
 
-_MOST_HELD = 64 * 2**20
+_MOST_HELD = 16 * 2**20  # a piece is one row of Spark, which takes several times its size
 
 _CODECS = {"uncompressed": "none", "lz4_raw": "lz4"}
 """Names in Arrow of the codecs that Spark gives another name."""
@@ -75,10 +75,17 @@ def table_files(task: FileTask, batches: Iterator[pa.RecordBatch]) -> Iterator[p
         for key, rows in _by_file(task, batch):
             if key not in files:
                 files[key] = _File(rows.schema, task.codec)
-            files[key].add(rows)
-        if sum(file.held for file in files.values()) > task.most_held:
-            yield from (_row(*key, *file.cut()) for key, file in files.items() if file.held)
+            for part in _parts(rows, task.most_held):
+                files[key].add(part)
+                if sum(file.held for file in files.values()) > task.most_held:
+                    yield from (_row(*one, *file.cut()) for one, file in files.items() if file.held)
     yield from (_row(*key, *file.close()) for key, file in files.items())
+
+
+def _parts(rows: pa.RecordBatch, most: int) -> Iterator[pa.RecordBatch]:
+    """Divide rows into parts of about as many bytes at most."""
+    each = max(1, rows.num_rows * most // max(1, rows.nbytes))
+    return (rows.slice(first, each) for first in range(0, rows.num_rows, each))
 
 
 def _by_file(task: FileTask, batch: Judged) -> Iterator[tuple[_Key, pa.RecordBatch]]:
