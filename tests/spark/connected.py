@@ -29,7 +29,11 @@ def server_in(folder: Path, jars: Sequence[Path]) -> AbstractContextManager[Loca
         folder,
         {**os.environ, **environment(), "PYTHONPATH": str(TESTS.parent)},
         jars=[str(one) for one in jars],
-        conf={"spark.sql.shuffle.partitions": "2"},
+        conf={
+            "spark.sql.shuffle.partitions": "2",
+            # A client that dies at such a report needs one before a quick statement has ended.
+            "spark.connect.progress.reportInterval": "50ms",
+        },
     )
 
 

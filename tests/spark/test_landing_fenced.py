@@ -115,7 +115,8 @@ def test_the_form_that_has_landed_stays(
     receipt = land_watched(spark, other, lambda name, _about: taken.append(name))
 
     assert lake.contents() == before
-    assert taken == [steps.RECEIPT_NEXT, steps.RECEIPT_WRITTEN]
+    in_its_own_folder = [steps.LANDING_FOLDER, steps.LANDING_WRITE]
+    assert taken == [*in_its_own_folder, steps.RECEIPT_NEXT, steps.RECEIPT_WRITTEN]
     assert receipt_beside(other) == receipt
     assert_says(receipt, landed)
 

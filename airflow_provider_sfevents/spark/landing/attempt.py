@@ -27,6 +27,7 @@ from airflow_provider_sfevents.spark.landing.fence import (
 from airflow_provider_sfevents.spark.landing.staged_batch import ensure_unchanged
 from airflow_provider_sfevents.spark.landing.writing import AttemptWriter
 from airflow_provider_sfevents.spark.schema.drift import drift_report
+from airflow_provider_sfevents.spark.side_by_side import side_by_side
 from airflow_provider_sfevents.spark.tables import file_moves
 from airflow_provider_sfevents.spark.tables.interface import Attempt
 from airflow_provider_sfevents.spark.tables.ledger import LandedTable, LedgerRow, new_schemas
@@ -85,11 +86,14 @@ class LandingAttempt:
 
     def run(self) -> Receipt:
         before: LedgerRow | None = None
+        writer = self._writer()
         try:
-            # First: if another form has landed, Spark has nothing to do.
-            before = self._fence.check().row
             self._make_folder()
-            return self._receipt(self._land())
+            # The ledger is read while Spark writes, which is rarely in vain: a batch that has
+            # landed seldom lands again.
+            side_by_side(lambda act: act(), (writer.write, self._fence.check))
+            before = self._fence.landed()
+            return self._receipt(self._land(writer))
         except OtherFormLandedError as other:
             # Killed attempts at this form, too: no landing of this form will come by any more.
             self._clean(twins(self._fence.attempts_there(), self._fence.attempt))
@@ -138,15 +142,17 @@ class LandingAttempt:
     def _others(self) -> list[str]:
         return [name for name in self._fence.attempts_there() if name != self._fence.attempt]
 
-    def _land(self) -> LedgerRow:
-        writer = AttemptWriter(
+    def _writer(self) -> AttemptWriter:
+        return AttemptWriter(
             self._tables.spark,
             self._files,
             self._batch,
             self._fence.folder,
             keep_payload=self._keep_payload,
         )
-        writer.write()
+
+    def _land(self, writer: AttemptWriter) -> LedgerRow:
+        """Land what the writer has written."""
         undecodable = writer.rows().get(file_moves.QUARANTINE, 0)
         self._leave_out_duplicates(writer)
         self._check(writer, undecodable)
