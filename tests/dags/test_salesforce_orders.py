@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 import pytest
 
 from tests.dags.conftest import ORDERS, rows
+from tests.harness.openlineage_schemas import errors_of, facets_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,6 +36,9 @@ class Story:
     def lineage(self) -> Path:
         """Events of OpenLineage, one on a line."""
         return self.here.folder / "lineage.jsonl"
+
+    def events(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.lineage.read_text().splitlines()]
 
     def run(self, *published: str) -> None:
         self.published += published
@@ -152,8 +156,7 @@ def test_a_task_links_to_its_position(story: Story) -> None:
 
 def test_openlineage_knows_topic_and_table(story: Story) -> None:
     """OpenLineage's listener reports the topic as input, and the table with rows and columns."""
-    events = [json.loads(line) for line in story.lineage.read_text().splitlines()]
-    ended = [one for one in events if one["eventType"] == "COMPLETE" and one["outputs"]]
+    ended = [one for one in story.events() if one["eventType"] == "COMPLETE" and one["outputs"]]
     assert [one["job"]["name"] for one in ended] == [f"{DAG}.land_orders"] * 2
     for event, rows_landed in zip(ended, (25, 7), strict=True):
         [source], [table] = event["inputs"], event["outputs"]
@@ -170,3 +173,14 @@ def test_openlineage_knows_topic_and_table(story: Story) -> None:
         checks = source["inputFacets"]["dataQualityAssertions"]["assertions"]
         assert [one["success"] for one in checks] == [True, True]
         assert source["inputFacets"]["inputStatistics"]["rowCount"] == rows_landed
+
+
+def test_openlineages_events_hold_to_its_schemas(story: Story) -> None:
+    """Each event of each run, and each facet in it, is valid by the schema that it names."""
+    events = story.events()
+    assert [problem for event in events for problem in errors_of(event)] == []
+    facets = {name for event in events for _, name, _ in facets_of(event)}
+    assert facets >= {
+        *("sfevents_batch", "schema", "columnLineage"),
+        *("dataQualityAssertions", "inputStatistics", "outputStatistics"),
+    }
