@@ -63,11 +63,20 @@ def test_each_alert_is_tested_with_its_consumers_dag_paused() -> None:
     assert quiet == firing == {rule["alert"] for rule in group["rules"]}
 
 
-def test_the_rules_hold_in_prometheus() -> None:
-    """Prometheus' own program takes the rules, and their tests pass."""
+def test_the_rules_hold_in_prometheus(tmp_path: Path) -> None:
+    """Prometheus' own program takes rules and panels, and the tests of the rules pass."""
     if (promtool := shutil.which("promtool")) is None:
         pytest.skip("There is no promtool: install Debian's package prometheus.")
-    for command in (["check", "rules", RULES.name], ["test", "rules", TESTS.name]):
+    panels = json.loads(DASHBOARD.read_text())["panels"]
+    shown = [target["expr"] for panel in panels for target in panel["targets"]]
+    records = [{"record": f"panel:{number}", "expr": expr} for number, expr in enumerate(shown)]
+    of_panels = tmp_path / "panels.yml"
+    of_panels.write_text(yaml.safe_dump({"groups": [{"name": "panels", "rules": records}]}))
+    for command in (
+        ["check", "rules", RULES.name],
+        ["check", "rules", str(of_panels)],
+        ["test", "rules", TESTS.name],
+    ):
         done = subprocess.run(
             [promtool, *command], cwd=FOLDER, capture_output=True, text=True, check=False
         )
