@@ -10,8 +10,6 @@ import pytest
 from tests.harness.jars import Jars, or_skip
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.dags.conftest import Deploy
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.full, pytest.mark.timeout(900)]
@@ -24,14 +22,13 @@ def test_both_streams_of_events_join(deploy: Deploy) -> None:
     jars = Jars()
     paths = or_skip(lambda: [*jars.delta, *jars.openlineage])
     with deploy(f"{DAG}.py") as here:
-        ours, theirs = here.folder / "airflow.jsonl", here.folder / "spark.jsonl"
-        file = {"type": "file", "log_file_path": str(ours), "append": True}
-        here.set(AIRFLOW__OPENLINEAGE__TRANSPORT=json.dumps(file))
+        here.keep_lineage()
         here.set(TEST_JARS=",".join(map(str, paths)))
         here.publish(1, 25)
         run = here.run(DAG)
         assert run.state == "success", run.log
-        of_airflow, of_spark = _events(ours), _events(theirs)
+        lines = (here.folder / "spark.jsonl").read_text().splitlines()
+        of_airflow, of_spark = here.lineage(), [json.loads(line) for line in lines]
         table = ("file", f"{here.lake}/Order__e")
 
     [done] = [one for one in of_airflow if one["eventType"] == "COMPLETE" and one["outputs"]]
@@ -59,7 +56,3 @@ def _name(event: dict[str, Any]) -> tuple[str, ...]:
 def _parent(event: dict[str, Any]) -> tuple[str, ...]:
     """Return the run and the job that an event names as its parent."""
     return _name(event["run"]["facets"]["parent"])
-
-
-def _events(file: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in file.read_text().splitlines()]
