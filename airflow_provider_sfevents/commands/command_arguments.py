@@ -213,6 +213,14 @@ _POSITION = (
         func=_does("position.forget"),
         args=(_CONSUMER, _TOPIC, *_WHERE, _ABANDON, ARG_YES, ARG_VERBOSE),
     ),
+    ActionCommand(
+        name="acknowledge",
+        help="Acknowledge loss windows",
+        description="Acknowledge the position's loss windows: they stay recorded, and are no alert "
+        "any more.",
+        func=_does("position.acknowledge"),
+        args=(_CONSUMER, _TOPIC, *_WHERE, ARG_YES, ARG_VERBOSE),
+    ),
 )
 
 _BATCHES = (

@@ -1,12 +1,13 @@
-"""`airflow sfevents position`: show, set, forget.
+"""`airflow sfevents position`: show, set, forget, acknowledge.
 
-The order of effects of `set` and `forget`, since the process may die between any two of them:
+The order of effects of those that change it, since the process may die between any two of them:
 
 1. The lease of the batch after the position is taken, so that no task works on it in the meantime;
    only then is the user asked.
 2. set: the new epoch's origin is written to the staging area, then the position to its store, and
    read back.
-3. forget: the position is deleted, then the sidecar file is written that says it was on purpose.
+3. acknowledge: only the position is written.
+4. forget: the position is deleted, then the sidecar file is written that says it was on purpose.
    Without that file the next run is refused.
 """
 
@@ -156,6 +157,28 @@ def forget(args: Namespace) -> None:
     say(foresee(args, replace(reached, position=None, unreadable=""))[0])
 
 
+@action_cli
+@providers_configuration_loaded
+@command
+def acknowledge(args: Namespace) -> None:
+    """Acknowledge the position's loss windows, so that they are no alert any more."""
+    reached = reach(args)
+    with _in_hand(args, reached, ("acknowledge",), moves=False):
+        position = reached.position
+        last = max((one.at for one in position.loss_windows), default="") if position else ""
+        if position is None or last <= position.losses_acknowledged:
+            say(f"{reached.store.where} has no loss window that is not acknowledged.")
+            return
+        windows = [one for one in position.loss_windows if one.at > position.losses_acknowledged]
+        confirm(
+            args,
+            *(f"Events after {one.after} may have been missed: {one.why}." for one in windows),
+            "These loss windows stay recorded, and are no alert any more.",
+        )
+        stores.write(reached.store, replace(position, losses_acknowledged=last))
+    say(f"{reached.store.where}: {counted(len(windows), 'loss window')} acknowledged.")
+
+
 def foresee(args: Namespace, reached: Reached) -> tuple[str, str]:
     """Describe the next run; returns the sentence, and a warning if there is one."""
     position, where = reached.position, reached.store.where
@@ -198,6 +221,7 @@ def _of_position(reached: Reached, position: Position) -> dict[str, Any]:
         "committed_by": asdict(position.committed_by) if position.committed_by.dag else None,
         "recent": [asdict(one) for one in position.recent],
         "losses": [asdict(one) for one in position.loss_windows],
+        "losses_acknowledged": position.losses_acknowledged or None,
         "staging_id": position.staging_id or None,
         "resume_after": position.resume_after or None,
         "resume_after_at": position.resume_after_at or None,
@@ -237,11 +261,12 @@ def _for_people(reached: Reached) -> dict[str, Any]:
 
 @contextmanager
 def _in_hand(
-    args: Namespace, reached: Reached, words: Sequence[str]
+    args: Namespace, reached: Reached, words: Sequence[str], *, moves: bool = True
 ) -> Iterator[BatchOverview | None]:
     """Hold the lease of the batch after the position, unless a task is at work on it.
 
     :param words: of this command, to be named in errors.
+    :param moves: the command moves the position, so that a staged batch would be left behind.
     :raises ConfigurationError: another task is at work on the batch, it would be left behind, or
         the position was moved before the lease was taken.
     """
@@ -269,6 +294,9 @@ def _in_hand(
                 "changed; show it, then run the command again."
             )
         held = staged_batches.look(reached.folder, batch.epoch, batch.batch_number)
+        if not moves:
+            yield held
+            return
         again = invocation(args, "position", *words, "--abandon-staged")
         next_run.refuse_to_abandon(held, again, abandon=args.abandon_staged)
         yield held
@@ -297,7 +325,8 @@ def _begin(args: Namespace, reached: Reached, start: str) -> Position:
         losses=next_run.losses_after(reached.position, start, at) if reached.position else (),
         transport=_transport(args, known),
     )
-    return replace(begun, owner=known.owner if known else "")
+    acknowledged = reached.position.losses_acknowledged if reached.position else ""
+    return replace(begun, owner=known.owner if known else "", losses_acknowledged=acknowledged)
 
 
 def _transport(args: Namespace, known: Position | None) -> str:

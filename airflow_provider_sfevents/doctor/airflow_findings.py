@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.batches.position import replay_id_age
+from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.doctor.findings import (
     failed,
     failed_by,
@@ -15,7 +16,7 @@ from airflow_provider_sfevents.doctor.findings import (
     warning,
 )
 from airflow_provider_sfevents.doctor.org_findings import Followed
-from airflow_provider_sfevents.doctor.position_alerts import FAILURES
+from airflow_provider_sfevents.doctor.position_alerts import FAILURES, loss_remedy, open_losses
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.positions.activity import events_in
 from airflow_provider_sfevents.positions.record import Position
@@ -116,7 +117,8 @@ def position_finding(
 ) -> Finding:
     """Return the line of a position.
 
-    It fails while a third of the retention is left, and after repeated failures.
+    It fails while a third of the retention is left, after repeated failures, and after a loss
+    window until that is acknowledged.
 
     :param failures: number of its tasks' instances that failed since the last commit.
     :raises StagingError: the keepalive point cannot be read.
@@ -132,12 +134,13 @@ def position_finding(
             "Read the last lines of the failed task's log; the failed lines before this one may be "
             "the cause.",
         )
-    if position.loss is not None:
-        return warning(
+    if losses := open_losses(position, now):
+        last = losses[-1]
+        return failed(
             checked,
-            f"A loss window begins after {position.loss.after}: {position.loss.why}.",
-            "The next batch records it. Read the records again by an entity snapshot, or publish "
-            "the events again.",
+            f"{counted(len(losses), 'new loss window')}; events after {last.after} may have been "
+            f"missed: {last.why.rstrip('.')}.",
+            loss_remedy(position),
         )
     if since is None:
         return ok(checked, f"It begins at {position.start}; no batch has landed yet.")

@@ -2,7 +2,8 @@
 
 1. The rules read the position and the number of failed tasks, so they hold while the DAG is paused.
 2. An alert is told once. `about` names its occasion: the loss window, the expiry, the batch. After
-   `AGAIN` an alert that still holds is told again.
+   `AGAIN` an alert that still holds is told again. A loss window holds until a user acknowledges
+   it, or for `AGAIN`.
 3. A task can ask Airflow only for the number of all failed instances of another task. So the number
    at the first look at a batch is remembered, and what is more has failed since.
 """
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from airflow_provider_sfevents.positions.record import Position
+    from airflow_provider_sfevents.staging.manifest import LossWindow
 
 AHEAD = timedelta(hours=8)
 """Time before a replay id expires from which it is an alert; the Prometheus rule has the same."""
@@ -148,18 +150,33 @@ def untold(alerts: Iterable[Alert], told: Iterable[Mapping[str, Any]]) -> list[A
     ]
 
 
+def open_losses(position: Position, now: datetime) -> list[LossWindow]:
+    """Return the loss windows that need attention: new ones that no user has acknowledged."""
+    return [
+        one
+        for one in position.loss_windows
+        if one.at > position.losses_acknowledged and now - datetime.fromisoformat(one.at) < AGAIN
+    ]
+
+
+def loss_remedy(position: Position) -> str:
+    """Describe what to do about a loss window."""
+    return (
+        "Read the records again by an entity snapshot, or have the events published again. Then: "
+        f"airflow sfevents position acknowledge {position.consumer} {position.topic}"
+    )
+
+
 def _loss_windows(position: Position, now: datetime) -> list[Alert]:
-    windows = position.loss_windows
     return [
         _alert(
             position,
             AlertKind.LOSS_WINDOW,
             f"{one.after} {one.at}",
             f"Events after {one.after} may have been missed: {one.why}.",
-            "Read the records again by an entity snapshot, or have the events published again.",
+            loss_remedy(position),
         )
-        for one in windows
-        if now - datetime.fromisoformat(one.at) < AGAIN
+        for one in open_losses(position, now)
     ]
 
 

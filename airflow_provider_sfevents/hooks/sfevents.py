@@ -172,9 +172,17 @@ class SfEventsHook(BaseHook):
         :raises SfEventsError: the number cannot be read.
         """
         async with self.rest() as rest:
-            left = await org_limits.require_allowance(rest, topic, least)
-        if left is not None:
-            emit([Metric(name="allowance_left", value=left.left, labels={"topic": topic})])
+            await org_limits.require_allowance(rest, topic, least, self._tell_allowance)
+
+    def _tell_allowance(self, seen: Allowance) -> None:
+        """Measure an allowance, also one that is too low to begin."""
+        labels = {"connection": self.conn_id, "allowance": seen.name}
+        emit(
+            [
+                Metric(name="allowance_left", value=seen.left, labels=labels),
+                Metric(name="allowance_most", value=seen.most, labels=labels),
+            ]
+        )
 
     async def read_records(
         self, request: SnapshotRequest, root: UPath

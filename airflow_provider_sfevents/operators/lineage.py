@@ -167,13 +167,15 @@ def _columns(fields: Iterable[FieldDescription], namespace: str, topic: str) -> 
         Fields,
         InputField,
     )
+    from openlineage.client.facet_v2 import column_lineage_dataset
+
+    decoded = column_lineage_dataset.Transformation(
+        type="DIRECT", subtype="IDENTITY", description="decoded", masking=False
+    )
 
     def line(column: str) -> Fields:
-        return Fields(
-            inputFields=[InputField(namespace=namespace, name=topic, field=column)],
-            transformationDescription="decoded",
-            transformationType="IDENTITY",
-        )
+        field = InputField(namespace=namespace, name=topic, field=column, transformations=[decoded])
+        return Fields(inputFields=[field])
 
     names = (*(one.name for one in fields), *HEADER)
     return ColumnLineageDatasetFacet(fields={name: line(name) for name in names})

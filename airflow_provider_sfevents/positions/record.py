@@ -67,6 +67,7 @@ class Position:
     :param counts: counts of the epoch, for people.
     :param loss: the loss window before the next batch; its manifest takes it over.
     :param losses: loss windows before the batches that are committed.
+    :param losses_acknowledged: time of the last loss window that a user has acknowledged.
     """
 
     org_id: str
@@ -96,6 +97,7 @@ class Position:
     counts: Counts = field(default_factory=Counts)
     loss: LossWindow | None = None
     losses: tuple[LossWindow, ...] = ()
+    losses_acknowledged: str = ""
 
     @property
     def start(self) -> ReplayPoint:
@@ -384,15 +386,9 @@ def task_of(run: Run) -> str:
 
 _TYPES: dict[str, type] = {
     one.name: {
-        "batch_number": int,
-        "events_total": int,
-        "staged_events": int,
-        "staging_since": int,
-        "committed_by": dict,
-        "loss": dict,
-        "counts": dict,
-        "recent": list,
-        "losses": list,
+        **dict.fromkeys(("batch_number", "events_total", "staged_events", "staging_since"), int),
+        **dict.fromkeys(("committed_by", "loss", "counts"), dict),
+        **dict.fromkeys(("recent", "losses"), list),
     }.get(one.name, str)
     for one in fields(Position)
 }

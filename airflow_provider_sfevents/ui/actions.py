@@ -127,7 +127,9 @@ def move(kept: Kept, position: Position, start: str, user: str) -> str:
         losses=next_run.losses_after(position, start, at),
         transport=position.transport,
     )
-    at_start = replace(begun, owner=position.owner)
+    at_start = replace(
+        begun, owner=position.owner, losses_acknowledged=position.losses_acknowledged
+    )
     store = open_row(
         kept.store, org_id=position.org_id, consumer=position.consumer, topic=position.topic
     )

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.batches.position.replay_id_age import known_since
+from airflow_provider_sfevents.doctor.position_alerts import open_losses
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.positions.activity import events_in
 from airflow_provider_sfevents.positions.record import Position
@@ -96,7 +97,7 @@ def overview_row(kept: Kept, now: datetime, tasks: TaskState) -> dict[str, Any]:
         ],
         "quarantined": position.counts.quarantined,
         "extra_deliveries": position.counts.extra_deliveries,
-        "loss_windows": len(position.losses) + (position.loss is not None),
+        "loss_windows": len(open_losses(position, now)),
     }
 
 

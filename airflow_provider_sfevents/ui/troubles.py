@@ -10,17 +10,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.batches.position.position_metrics import duration
 from airflow_provider_sfevents.batches.position.replay_id_age import WORRYING, known_since
 from airflow_provider_sfevents.counting import counted
+from airflow_provider_sfevents.doctor.position_alerts import open_losses
 from airflow_provider_sfevents.positions.record_text import Whose
 from airflow_provider_sfevents.pubsub.topic_names import retention
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime
 
     from airflow_provider_sfevents.commands.tasks.task_states import DagState, TaskState
     from airflow_provider_sfevents.positions.record import Position
@@ -60,7 +62,7 @@ def troubles(
         *_of_dag(position, whose, dag),
         *_of_tasks(position, tasks, now),
         *_of_age(position, whose, dag, tasks, now),
-        *_of_events(position, now),
+        *_of_events(position, whose, now),
     ]
 
 
@@ -133,7 +135,7 @@ def _of_age(
         )
 
 
-def _of_events(position: Position, now: datetime) -> Iterator[Trouble]:
+def _of_events(position: Position, whose: Whose, now: datetime) -> Iterator[Trouble]:
     last = position.recent[-1] if position.recent else None
     if last and last.quarantined:
         yield Trouble(
@@ -142,11 +144,12 @@ def _of_events(position: Position, now: datetime) -> Iterator[Trouble]:
             remedy="The table _quarantine has them, with quarantine_reason. When the reason is "
             "mended, land the batch again, below.",
         )
-    windows = position.loss_windows
-    if windows and now - datetime.fromisoformat(windows[-1].at) < retention(position.topic):
+    if windows := open_losses(position, now):
+        is_change = position.topic.startswith("/data/")
         reread = "Read the records again by an entity snapshot (SfEventsEntitySnapshotOperator)."
         republish = "Publish the events again, or land them from a position further back, below."
         yield Trouble(
             cause=f"A loss window was recorded: {windows[-1].why.rstrip('.')}.",
-            remedy=reread if position.topic.startswith("/data/") else republish,
+            remedy=f"{reread if is_change else republish} Then acknowledge the loss window.",
+            command=whose.command("acknowledge").strip("`"),
         )

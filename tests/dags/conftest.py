@@ -68,6 +68,19 @@ class Deployment:
         text = self.airflow.variable(f"sfevents.{consumer}.{topic.strip('/').replace('/', '.')}")
         return None if text is None else json.loads(text)
 
+    def keep_lineage(self) -> None:
+        """Let OpenLineage's listener write its events to a file."""
+        file = {"type": "file", "log_file_path": str(self._lineage), "append": True}
+        self.set(AIRFLOW__OPENLINEAGE__TRANSPORT=json.dumps(file))
+
+    def lineage(self) -> list[dict[str, Any]]:
+        """Read the events of OpenLineage, oldest first."""
+        return [json.loads(line) for line in self._lineage.read_text().splitlines()]
+
+    @property
+    def _lineage(self) -> Path:
+        return self.folder / "lineage.jsonl"
+
     def tries(self, run: DagTest, dag_id: str) -> dict[str, int]:
         """Number of tries of each task."""
         rows = self.airflow._query(

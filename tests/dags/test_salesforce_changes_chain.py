@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.dags.conftest import rows
+from tests.harness.openlineage_schemas import errors_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,6 +40,7 @@ class Story:
 def story(deploy: Deploy) -> Iterator[Story]:
     """A run with nothing to fetch, changes of two record types, a run."""
     with deploy("salesforce_changes_chain.py") as here:
+        here.keep_lineage()
         quiet = here.run(DAG)
         quiet_position = here.position(DAG, CHANGES)
         here.bus.change("Account", "CREATE", ACME, {"Name": "Acme", "AnnualRevenue": 1.5e6})
@@ -83,6 +85,22 @@ def test_the_commit_tells_what_the_chain_did(story: Story) -> None:
     assert position["committed_by"]["task"] == "commit"
     assert position["owner"] == f"{DAG}.fetch"
     assert story.here.bus.deliveries(CHANGES) == 5
+
+
+def test_the_commit_is_what_openlineage_knows_the_tables_by(story: Story) -> None:
+    """The chain's last task has topic and tables; every event is valid by OpenLineage's schemas."""
+    events = story.here.lineage()
+    assert [problem for event in events for problem in errors_of(event)] == []
+    [done] = [one for one in events if one["eventType"] == "COMPLETE" and one["outputs"]]
+    assert done["job"]["name"] == f"{DAG}.commit"
+    assert [one["name"] for one in done["inputs"]] == ["data/ChangeEvents"]
+    written = {
+        one["name"]: one["outputFacets"]["outputStatistics"]["rowCount"] for one in done["outputs"]
+    }
+    assert written == {
+        f"{story.here.lake}/AccountChangeEvent": 4,
+        f"{story.here.lake}/ContactChangeEvent": 1,
+    }
 
 
 def test_what_tasks_hand_on_holds_no_secret(story: Story) -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -8,10 +7,10 @@ from urllib.parse import urlencode
 import pytest
 
 from tests.dags.conftest import ORDERS, rows
+from tests.harness.openlineage_schemas import errors_of, facets_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from tests.dags.conftest import Deploy, Deployment
     from tests.harness.airflow_home import DagTest
@@ -31,11 +30,6 @@ class Story:
     positions: list[dict[str, Any]] = field(default_factory=list)
     deliveries: list[int] = field(default_factory=list)
 
-    @property
-    def lineage(self) -> Path:
-        """Events of OpenLineage, one on a line."""
-        return self.here.folder / "lineage.jsonl"
-
     def run(self, *published: str) -> None:
         self.published += published
         self.runs.append(self.here.run(DAG))
@@ -53,8 +47,7 @@ def story(deploy: Deploy) -> Iterator[Story]:
     """Two runs with events before each, and a third with none."""
     with deploy("salesforce_orders.py") as here:
         story = Story(here)
-        lineage = {"type": "file", "log_file_path": str(story.lineage), "append": True}
-        here.set(AIRFLOW__OPENLINEAGE__TRANSPORT=json.dumps(lineage))
+        here.keep_lineage()
         story.run(*here.publish(1, 25))
         story.run(*here.publish(26, 7))
         story.run()
@@ -152,8 +145,9 @@ def test_a_task_links_to_its_position(story: Story) -> None:
 
 def test_openlineage_knows_topic_and_table(story: Story) -> None:
     """OpenLineage's listener reports the topic as input, and the table with rows and columns."""
-    events = [json.loads(line) for line in story.lineage.read_text().splitlines()]
-    ended = [one for one in events if one["eventType"] == "COMPLETE" and one["outputs"]]
+    ended = [
+        one for one in story.here.lineage() if one["eventType"] == "COMPLETE" and one["outputs"]
+    ]
     assert [one["job"]["name"] for one in ended] == [f"{DAG}.land_orders"] * 2
     for event, rows_landed in zip(ended, (25, 7), strict=True):
         [source], [table] = event["inputs"], event["outputs"]
@@ -170,3 +164,14 @@ def test_openlineage_knows_topic_and_table(story: Story) -> None:
         checks = source["inputFacets"]["dataQualityAssertions"]["assertions"]
         assert [one["success"] for one in checks] == [True, True]
         assert source["inputFacets"]["inputStatistics"]["rowCount"] == rows_landed
+
+
+def test_openlineages_events_hold_to_its_schemas(story: Story) -> None:
+    """Each event of each run, and each facet in it, is valid by the schema that it names."""
+    events = story.here.lineage()
+    assert [problem for event in events for problem in errors_of(event)] == []
+    facets = {name for event in events for _, name, _ in facets_of(event)}
+    assert facets >= {
+        *("sfevents_batch", "schema", "columnLineage"),
+        *("dataQualityAssertions", "inputStatistics", "outputStatistics"),
+    }

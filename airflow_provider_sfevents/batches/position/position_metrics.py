@@ -56,6 +56,9 @@ METRICS: Mapping[str, Description] = {
     "allowance_left": Description(
         kind="gauge", help="Deliveries that the org has left for the day."
     ),
+    "allowance_most": Description(
+        kind="gauge", help="Deliveries that the org may have in 24 hours."
+    ),
     "waits": Description(
         kind="gauge", help="Watchers and deferred sensors, by the state of their triggerer."
     ),
@@ -70,7 +73,8 @@ class Metric:
     """A value of a metric.
 
     :param name: of `METRICS`.
-    :param labels: `consumer` and `topic`, and what tells the values of one position apart.
+    :param labels: `consumer` and `topic`, and what tells the values of one position apart; those of
+        an org: `connection` and `allowance`.
     """
 
     name: str

@@ -21,7 +21,7 @@ from airflow_provider_sfevents.exceptions import (
 from airflow_provider_sfevents.pubsub.topic_names import TopicKind, is_exempt, kind_of, retention
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from airflow_provider_sfevents.pubsub.rest.rest_calls import RestCalls
 
@@ -91,16 +91,18 @@ def allowances(said: Any) -> dict[str, Allowance]:
     }
 
 
-async def require_allowance(rest: RestCalls, topic: str, least: int) -> Allowance | None:
+async def require_allowance(
+    rest: RestCalls, topic: str, least: int, seen: Callable[[Allowance], None] | None = None
+) -> None:
     """Refuse to begin while the org has fewer deliveries left than `least`.
 
-    :returns: the allowance; None: the topic's deliveries are not counted.
+    :param seen: gets the allowance before it is judged; not if deliveries are not counted.
     :raises QuotaExceededError: too few are left.
     :raises SfEventsError: the number cannot be read; of the same class as the failure.
     """
     if is_exempt(topic):
         log.info("Deliveries on %s are not counted against the org's allowance.", topic)
-        return None
+        return
     try:
         found = await read_limits(rest)
     except SfEventsError as error:
@@ -108,9 +110,10 @@ async def require_allowance(rest: RestCalls, topic: str, least: int) -> Allowanc
             "The org's remaining deliveries cannot be read, so no events were requested "
             f"(min_allowance={least}): {error}"
         ) from error
+    if seen and (allowance := found.get(allowance_of(topic))):
+        seen(allowance)
     left = check_allowance(found, least, topic)
     log.info("The org has %d of %s left.", left.left, counted(left.most, "delivery", "deliveries"))
-    return left
 
 
 def allowance_of(topic: str) -> str:

@@ -17,7 +17,7 @@ from airflow.utils.session import create_session
 from sqlalchemy import delete
 
 from airflow_provider_sfevents.emulator import Emulator
-from airflow_provider_sfevents.staging.manifest import Run
+from airflow_provider_sfevents.staging.manifest import LossWindow, Run
 from tests.integration.commands.registered import write_task
 from tests.unit.positions.building import begun
 
@@ -138,6 +138,21 @@ def test_repeated_failures_of_a_paused_dag(ask: Hands, org: Emulator) -> None:
         assert name not in failed(rows(ask, "--all"))
         write_task(dag, f"run-{number}", "failed", datetime.now(UTC))
     assert name in diagnose(ask, "--all", "--fail").refused
+
+
+def test_a_loss_window_fails_until_it_is_acknowledged(ask: Hands, org: Emulator) -> None:
+    """The command that its line names makes the line right."""
+    at = (datetime.now(UTC) - timedelta(hours=1)).isoformat()
+    window = LossWindow(after="0a", start="earliest", at=at, why="it expired")
+    young = {"batch_number": 1, "replay_id": "0b", "committed_at": at, "last_event_at": at}
+    name = f"position {ask.consumer} /event/Order__e"
+    ask.keep(begun(org_id=org.org.org_id, losses=(window,), **young))
+    assert name in diagnose(ask, "--all", "--fail").refused
+    [line] = [one for one in rows(ask, "--all") if one["checked"] == name]
+    command = line["remedy"].partition("Then: airflow ")[2].split()
+    where = f"file://{ask.staging}"
+    assert ask.airflow(*command, "--yes", "--staging", where).refused == ""
+    assert name not in failed(rows(ask, "--all"))
 
 
 def test_a_record_that_is_no_position_fails(ask: Hands) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import logging
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from sqlalchemy import delete
 from airflow_provider_sfevents.emulator import Emulator
 from airflow_provider_sfevents.staging.keepalive_point import KeepalivePoint
 from airflow_provider_sfevents.staging.lease_holder import LeaseHolder
-from airflow_provider_sfevents.staging.manifest import Run
+from airflow_provider_sfevents.staging.manifest import LossWindow, Run
 from tests.unit.positions.building import ORG, TOPIC, URL, begun
 
 if TYPE_CHECKING:
@@ -108,6 +109,32 @@ def test_set_begins_an_epoch_elsewhere(hands: Hands, begun_here: Position) -> No
         f"The next run fetches batch {now.epoch}-1: events published after it has subscribed."
         in done.words
     )
+
+
+def test_loss_windows_are_acknowledged(hands: Hands, begun_here: Position) -> None:
+    """`acknowledge` names the windows and keeps them; a move by hand keeps what it wrote."""
+    stood = hands.commit(begun_here)
+    assert "no loss window" in hands.do("position", "acknowledge", "--yes").words
+    assert not hands.do("position", "set", "latest", "--yes").refused
+    begun = hands.kept()
+    done = hands.do("position", "acknowledge", "--yes")
+    assert f"Events after {stood.replay_id} may have been missed" in done.words
+    known = hands.kept()
+    assert known == replace(begun, losses_acknowledged=begun.losses[-1].at)
+    assert not hands.do("position", "set", "earliest", "--yes").refused
+    moved = hands.kept()
+    assert (len(moved.losses), moved.losses_acknowledged) == (2, known.losses_acknowledged)
+
+
+def test_a_staged_batch_does_not_keep_from_acknowledging(
+    hands: Hands, begun_here: Position
+) -> None:
+    """The position stays where it is, so nothing is left behind."""
+    window = LossWindow(after="0a", start="earliest", at="2026-01-01T00:00:00+00:00", why="why")
+    kept = hands.keep(replace(begun_here, losses=(window,)))
+    hands.stage(kept)
+    assert "1 loss window acknowledged" in hands.do("position", "acknowledge", "--yes").words
+    assert hands.kept() == replace(kept, losses_acknowledged=window.at)
 
 
 def test_set_asks_first(hands: Hands, begun_here: Position) -> None:

@@ -17,8 +17,30 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 )
 from typing_extensions import override
 
+from airflow_provider_sfevents.emulator import Emulator, Knobs
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tests.integration.hooks.conftest import Connect
+
+FLUSHES = """
+from airflow.sdk._shared.observability.metrics import stats
+getattr(stats._get_backend(), "flush", lambda: None)()
+"""
+
+ASKS = """
+import asyncio
+from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
+from airflow_provider_sfevents.hooks.outgoing.task_metrics import emit_in_triggerer
+from airflow_provider_sfevents.exceptions import SfEventsError
+
+emit_in_triggerer([])  # a task's process has Airflow's statistics
+try:
+    asyncio.run(SfEventsHook("sf_test").require_allowance("/event/Order__e", 10))
+except SfEventsError:
+    pass
+"""
 
 SENDS = """
 from airflow_provider_sfevents.batches.position.position_metrics import Metric
@@ -33,16 +55,14 @@ emit_in_triggerer(
         Metric(name="batch_seconds", value=1.5, labels={**labels, "stage": "fetch"}),
     ]
 )
-from airflow.sdk._shared.observability.metrics import stats
-getattr(stats._get_backend(), "flush", lambda: None)()
 """
 
 
-def send(airflow_home: str, **metrics: str) -> None:
+def send(airflow_home: str, code: str = SENDS, **metrics: str) -> None:
     """Send the metrics in a process of its own, as a triggerer's child does."""
     own = {f"AIRFLOW__METRICS__{name.upper()}": value for name, value in metrics.items()}
     subprocess.run(
-        [sys.executable, "-c", SENDS],
+        [sys.executable, "-c", code + FLUSHES],
         env={**os.environ, **own, "AIRFLOW_HOME": airflow_home},
         check=True,
         timeout=120,
@@ -55,6 +75,15 @@ def listening() -> Iterator[socket.socket]:
         found.bind(("127.0.0.1", 0))
         found.settimeout(60)
         yield found
+
+
+def received(server: socket.socket, count: int) -> list[str]:
+    """Return so many lines about this package's metrics; Airflow sends some of its own."""
+    came: list[str] = []
+    while len(came) < count:
+        lines = server.recv(65_536).decode().splitlines()
+        came += [line for line in lines if "sfevents." in line]
+    return came
 
 
 @pytest.mark.parametrize(
@@ -92,11 +121,23 @@ def test_statsd(form: dict[str, str], expected: list[str], tmp_path: object) -> 
     with listening() as server:
         port = str(server.getsockname()[1])
         send(str(tmp_path), statsd_host="127.0.0.1", statsd_port=port, **form)
-        came: list[str] = []
-        while len(came) < len(expected):
-            lines = server.recv(65_536).decode().splitlines()
-            came += [line for line in lines if "sfevents" in line]
+        came = received(server, len(expected))
     assert [one[: len(want)] for one, want in zip(came, expected, strict=True)] == expected
+
+
+def test_an_allowance_that_is_too_low_is_measured(connect: Connect, tmp_path: object) -> None:
+    """A task that may not begin, since too few deliveries are left, tells how many there are."""
+    with listening() as server, Emulator(sample=True, knobs=Knobs(delivery_allocation=9)) as bus:
+        connect(bus.connection())
+        port = str(server.getsockname()[1])
+        tagged = {"statsd_on": "True", "statsd_influxdb_enabled": "True"}
+        send(str(tmp_path), ASKS, statsd_host="127.0.0.1", statsd_port=port, **tagged)
+        came = received(server, 2)
+    labels = "connection=sf_test,allowance=DailyDeliveredPlatformEvents"
+    assert came == [
+        f"airflow.sfevents.allowance_left,{labels}:9|g",
+        f"airflow.sfevents.allowance_most,{labels}:9|g",
+    ]
 
 
 class _Collector(BaseHTTPRequestHandler):

@@ -13,7 +13,7 @@ import pytest
 
 from airflow_provider_sfevents.positions.record import Position, advance
 from airflow_provider_sfevents.positions.record_text import variable_key
-from airflow_provider_sfevents.staging.manifest import Receipt, Run
+from airflow_provider_sfevents.staging.manifest import LossWindow, Receipt, Run
 from tests.unit.positions.building import ORG, TOPIC, batch_after, begun
 
 if TYPE_CHECKING:
@@ -82,11 +82,19 @@ class Page:
         assert shown.status_code == 200
         return [row for row in shown.json()["positions"] if row["consumer"] == self.consumer]
 
-    def keep(self, *, dag: str, committed: datetime, org: str = ORG, quarantined: int = 0) -> None:
+    def keep(
+        self,
+        *,
+        dag: str,
+        committed: datetime,
+        org: str = ORG,
+        quarantined: int = 0,
+        losses: tuple[LossWindow, ...] = (),
+    ) -> None:
         """Write a position that a task of the DAG has committed."""
         by = Run(dag=dag, run="run-1", task="load", try_number=1) if dag else Run()
         first = begun(consumer=self.consumer, owner=f"{dag}.load", org_id=org)
-        manifest = batch_after(first, last_event_at=committed.isoformat())
+        manifest = batch_after(first, last_event_at=committed.isoformat(), losses=losses)
         receipt = Receipt(
             batch_id=manifest.batch_id,
             events=manifest.events,

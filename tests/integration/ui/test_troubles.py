@@ -1,4 +1,4 @@
-"""Ten seeded faults: the overview names the cause and what mends it, and that mends it."""
+"""Seeded faults: the overview names the cause and what mends it, and that mends it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import shlex
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +16,7 @@ from airflow.sdk import DAG
 
 from airflow_provider_sfevents.emulator import Emulator
 from airflow_provider_sfevents.positions.record_text import variable_key
+from airflow_provider_sfevents.staging.manifest import LossWindow
 from tests.integration.commands.registered import register, run_once, states, write_task
 from tests.unit.positions.building import ORG, TOPIC
 
@@ -124,6 +126,17 @@ def moved_to_earliest(page: Page, command: str) -> None:
     assert said.status_code == 200
 
 
+def lost(page: Page) -> None:
+    window = LossWindow(after="0a", start="earliest", at=ago(1).isoformat(), why="it expired")
+    with_dag(page, hours=1, losses=(window,))
+
+
+def acknowledged(page: Page, command: str) -> None:
+    with TemporaryDirectory() as staging:
+        type_command(f"{command} --yes --staging file://{staging}")
+    assert page.rows("op")[0]["loss_windows"] == 0
+
+
 def landed_again(page: Page, command: str) -> None:
     assert command == "", "the button at the batch does it"
     asked = page.seen(batch_id=page.position().batch_id)
@@ -159,6 +172,7 @@ FAULTS = {
         cause="Salesforce keeps events for 72 hours",
         mend=moved_to_earliest,
     ),
+    "loss": SeededFault(seed=lost, cause="A loss window was recorded", mend=acknowledged),
     "quarantine": SeededFault(
         seed=lambda page: with_dag(page, hours=1, quarantined=2),
         cause="2 events of batch 1 did not decode",

@@ -30,6 +30,7 @@ def test_the_commands_are_those_that_messages_name() -> None:
         "batches release",
         "doctor",
         "limits",
+        "position acknowledge",
         "position forget",
         "position set",
         "position show",

@@ -97,13 +97,19 @@ def test_a_position_without_a_replay_id_has_no_age() -> None:
     assert (line.status, "earliest" in line.seen) == (CheckStatus.OK, True)
 
 
-def test_a_loss_window_is_a_warning() -> None:
-    """The next batch begins after events that may have left the bus unread."""
+def test_a_loss_window_fails_until_it_is_acknowledged() -> None:
+    """So does one before the next batch; a window that is recorded later fails again."""
     window = LossWindow(
         after="0a", after_event_at="", start="earliest", at=NOW.isoformat(), why="it expired"
     )
-    line = look(replace(aged(1), loss=window))
-    assert (line.status, "it expired" in line.seen) == (CheckStatus.WARNING, True)
+    for position in (replace(aged(1), loss=window), replace(aged(1), losses=(window,))):
+        line = look(position)
+        assert (line.status, "it expired" in line.seen) == (CheckStatus.FAILED, True)
+        assert line.remedy.endswith(f"position acknowledge {position.consumer} {position.topic}")
+        known = replace(position, losses_acknowledged=window.at)
+        assert look(known).status is CheckStatus.OK
+        later = replace(window, at=(NOW + timedelta(minutes=1)).isoformat())
+        assert look(replace(known, loss=later)).status is CheckStatus.FAILED
 
 
 def test_records_that_are_no_position_are_failures() -> None:

@@ -61,6 +61,7 @@ def test_a_loss_window_is_an_alert_before_and_after_its_batch() -> None:
     assert kinds(pending) == kinds(recorded) == [AlertKind.LOSS_WINDOW]
     assert alerts_of(pending, 0, NOW)[0].about == alerts_of(recorded, 0, NOW)[0].about
     assert kinds(committed(1, losses=(old,))) == []
+    assert kinds(committed(1, loss=WINDOW, losses_acknowledged=WINDOW.at)) == []
 
 
 def test_an_alert_is_told_once() -> None:
