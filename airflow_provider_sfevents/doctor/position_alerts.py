@@ -16,6 +16,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.batches.position.position_metrics import duration, expires_at
+from airflow_provider_sfevents.batches.position.remedies import of_loss_window
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -162,7 +163,7 @@ def open_losses(position: Position, now: datetime) -> list[LossWindow]:
 def loss_remedy(position: Position) -> str:
     """Describe what to do about a loss window."""
     return (
-        "Read the records again by an entity snapshot, or have the events published again. Then: "
+        f"{of_loss_window(position.topic)} Then: "
         f"airflow sfevents position acknowledge {position.consumer} {position.topic}"
     )
 

@@ -11,6 +11,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from airflow_provider_sfevents.batches.commit import commit_batch
 from airflow_provider_sfevents.batches.outcome import result
 from airflow_provider_sfevents.batches.position.position_metrics import of_commit, summary
+from airflow_provider_sfevents.batches.position.remedies import QUARANTINE, of_loss_window
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import ConfigurationError, SfEventsError, StagingError
 from airflow_provider_sfevents.hooks.outgoing.notifiers import notify
@@ -113,8 +114,7 @@ def notices(done: Mapping[str, Any]) -> list[dict[str, Any]]:
                 "kind": "loss_window",
                 **values,
                 "seen": f"Batch {done['batch_id']} has {count}: events may have been missed.",
-                "remedy": "Read the records again by an entity snapshot, or have the events "
-                "published again.",
+                "remedy": of_loss_window(done["topic"]),
             }
         )
     if done["quarantined"]:
@@ -124,7 +124,7 @@ def notices(done: Mapping[str, Any]) -> list[dict[str, Any]]:
                 "kind": "quarantine",
                 **values,
                 "seen": f"{count} of batch {done['batch_id']} did not decode.",
-                "remedy": "The table _quarantine has the reason of each event.",
+                "remedy": QUARANTINE,
             }
         )
     return found

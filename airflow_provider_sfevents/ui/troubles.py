@@ -14,6 +14,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.batches.position.position_metrics import duration
+from airflow_provider_sfevents.batches.position.remedies import QUARANTINE, of_loss_window
 from airflow_provider_sfevents.batches.position.replay_id_age import WORRYING, known_since
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.doctor.position_alerts import open_losses
@@ -141,15 +142,11 @@ def _of_events(position: Position, whose: Whose, now: datetime) -> Iterator[Trou
         yield Trouble(
             cause=f"{counted(last.quarantined, 'event')} of batch {last.batch_number} did not "
             "decode.",
-            remedy="The table _quarantine has them, with quarantine_reason. When the reason is "
-            "mended, land the batch again, below.",
+            remedy=QUARANTINE,
         )
     if windows := open_losses(position, now):
-        is_change = position.topic.startswith("/data/")
-        reread = "Read the records again by an entity snapshot (SfEventsEntitySnapshotOperator)."
-        republish = "Publish the events again, or land them from a position further back, below."
         yield Trouble(
             cause=f"A loss window was recorded: {windows[-1].why.rstrip('.')}.",
-            remedy=f"{reread if is_change else republish} Then acknowledge the loss window.",
+            remedy=f"{of_loss_window(position.topic)} Then acknowledge the loss window.",
             command=whose.command("acknowledge").strip("`"),
         )
