@@ -89,7 +89,7 @@ class LandingAttempt:
         writer = self._writer()
         try:
             self._make_folder()
-            # The ledger is read while Spark writes, which is rarely in vain: a batch that has
+            # The ledger is read while Spark writes, which is rarely wasted: a batch that has
             # landed seldom lands again.
             side_by_side(lambda act: act(), (writer.write, self._fence.check))
             before = self._fence.landed()
