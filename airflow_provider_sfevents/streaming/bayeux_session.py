@@ -86,7 +86,7 @@ class BayeuxSession:
         return frozenset(name for name, one in self.channels.items() if one.is_subscribed)
 
     def refused_channel(self) -> Failure | None:
-        """Failure of a channel that cannot be subscribed to; it is not wanted any more."""
+        """Remove the first channel whose subscription failed, and return its failure."""
         for name, one in tuple(self.channels.items()):
             if one.failure is not None:
                 del self.channels[name]

@@ -135,9 +135,9 @@ class StreamingSource:
         return work.result()
 
     async def rest(self) -> AsyncIterator[Delivery]:
-        """End the session; yield what it has brought meanwhile.
+        """End the session; yield the deliveries that it received until then.
 
-        Without an event it is the proof that none came.
+        If they hold no event, none came.
         """
         work, self._work = self._work, None
         if work is not None and work.done() and not work.exception():

@@ -71,7 +71,7 @@ class SubscriptionConfig:
 
 
 def is_id(reference: str) -> bool:
-    """True if it is an id, and not a developer name, which begins with a letter."""
+    """True if the text is an id; a developer name begins with a letter."""
     return _ID.fullmatch(reference) is not None
 
 

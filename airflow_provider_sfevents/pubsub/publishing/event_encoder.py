@@ -230,7 +230,7 @@ def check(encoder: EventEncoder, records: Iterable[GivenRecord]) -> int:
 
 
 def checked(encoder: EventEncoder, records: Iterable[GivenRecord]) -> list[OutgoingEvent]:
-    """The events of records, all of them at once.
+    """Encode all records; a mistake in one of them refuses all.
 
     :raises ConfigurationError: naming all mistakes, as `check` does.
     """

@@ -67,7 +67,7 @@ class ResyncEntry:
         )
 
     def holds_back(self, order: EventOrder) -> bool:
-        """True if an event of this order is kept rather than applied."""
+        """True if an event at this place in the order is kept, not applied."""
         return self.since < order
 
     def is_answered_by(self, read_at: datetime) -> bool:

@@ -27,7 +27,7 @@ def test_a_connection_that_came_back_counts_anew() -> None:
 
 
 def test_a_first_connection_has_the_same_time() -> None:
-    """A connection that never came is lost since the beginning."""
+    """A connection that was never made counts as lost from the beginning."""
     assert ConnectionWatch(10.0, 5.0).is_over(15.0)
 
 

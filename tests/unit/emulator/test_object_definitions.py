@@ -24,7 +24,7 @@ def _defined(
 
 
 def test_a_custom_object_has_the_platforms_fields_first() -> None:
-    """A custom object has owner, name and stamps first, and its event drops the c."""
+    """A custom object begins with owner, name and stamps; `X__c` has `X__ChangeEvent`."""
     sobject = _defined("Employee__c", {"Salary__c": "Currency"})
     schema = sobject.schema(snapshot=True)
     assert schema["name"] == "Employee__ChangeEvent"

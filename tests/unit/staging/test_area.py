@@ -216,7 +216,7 @@ def test_sweeping_takes_the_older_epoch_first(topic: TopicFolder) -> None:
 
 
 def test_what_is_needed_is_not_swept(topic: TopicFolder) -> None:
-    """Held batches, the newest receipt and staged batches stay, even with none to keep."""
+    """A sweep that keeps no batch spares leased ones, staged ones and the newest receipt."""
     begin(topic, "e1", "2026-01-01")
     for batch_number in (1, 2, 3):
         stage(topic, "e1", batch_number)

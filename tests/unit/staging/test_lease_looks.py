@@ -28,7 +28,7 @@ def test_nobody_has_a_batch_that_was_never_leased(place: UPath) -> None:
 
 
 def test_another_machines_unreleased_lease_may_be_held(place: UPath) -> None:
-    """An unreleased lease of another machine counts as held without watching."""
+    """An unreleased lease of another machine counts as held; its heartbeat is not awaited."""
     leased(place, 1, elsewhere())
     assert leases.may_be_held(place)
     number, holder = leases.holder_of(place) or pytest.fail("nobody")
