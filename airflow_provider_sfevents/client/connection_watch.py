@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_provider_sfevents.pubsub.auth.connection_checks import check_connection_timeout
+from airflow_provider_sfevents.pubsub.auth.connection_checks import check_timeout
 
 NO_LIMIT_SECONDS = 3600.0
 """Seconds of one wait where there is no limit; another wait follows."""
@@ -17,7 +17,7 @@ class ConnectionWatch:
     """
 
     def __init__(self, timeout_seconds: float | None, now: float) -> None:
-        check_connection_timeout(timeout_seconds)
+        check_timeout("connection_timeout", timeout_seconds)
         self._timeout = timeout_seconds
         self._lost_at: float | None = now
 

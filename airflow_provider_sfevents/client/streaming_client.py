@@ -19,7 +19,7 @@ from airflow_provider_sfevents.exceptions import (
     ConfigurationError,
     SfEventsError,
 )
-from airflow_provider_sfevents.pubsub.auth.connection_checks import check_connection_timeout
+from airflow_provider_sfevents.pubsub.auth.connection_checks import check_timeout
 from airflow_provider_sfevents.pubsub.topic_names import TransportName, has_root, transport_for
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Client:
         self.replay_storage_policy = replay_storage_policy
         if connection_timeout is _OF_SETTINGS:
             connection_timeout = self.settings.connection_timeout
-        check_connection_timeout(connection_timeout)
+        check_timeout("connection_timeout", connection_timeout)
         self.connection_timeout = connection_timeout
         self.max_pending_count = max_pending_count
         self._fallback = None if replay_fallback is None else start_from(replay_fallback)

@@ -15,26 +15,14 @@ CONNECTION_TIMEOUT = 10.0
 _PROXY = re.compile(r"http://([^\s/?#@]+@)?[\w.\[\]:-]+/?")
 
 
-def check_connection_timeout(seconds: float | None) -> None:
-    """Check the time for a lost connection to come back.
+def check_timeout(name: str, seconds: float | None) -> None:
+    """Check a timeout of the connection.
 
-    :raises ConfigurationError: it is no positive number.
-    """
-    if seconds is not None and not seconds > 0:
-        raise ConfigurationError(
-            f"connection_timeout is {seconds!r}. Give seconds above 0, or None for no limit."
-        )
-
-
-def check_answer_timeout(seconds: float | None) -> None:
-    """Check the longest wait for an answer.
-
-    :raises ConfigurationError: it is no positive number.
+    :raises ConfigurationError: it is no positive, finite number.
     """
     if seconds is not None and not 0 < seconds < math.inf:
-        raise ConfigurationError(
-            f"answer_timeout is {seconds!r}. Give seconds above 0, or leave it out."
-        )
+        otherwise = "None for no limit" if name == "connection_timeout" else "leave it out"
+        raise ConfigurationError(f"{name} is {seconds!r}. Give seconds above 0, or {otherwise}.")
 
 
 def check_proxy(proxy: Secret) -> None:

@@ -17,9 +17,8 @@ from urllib.parse import urlsplit
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.pubsub.auth.connection_checks import (
     CONNECTION_TIMEOUT,
-    check_answer_timeout,
-    check_connection_timeout,
     check_proxy,
+    check_timeout,
 )
 from airflow_provider_sfevents.pubsub.auth.secret import NO_SECRET, Secret
 from airflow_provider_sfevents.pubsub.topic_names import check_transport
@@ -223,8 +222,8 @@ class Settings:
     proxy: Secret = NO_SECRET
 
     def __post_init__(self) -> None:
-        check_connection_timeout(self.connection_timeout)
-        check_answer_timeout(self.answer_timeout)
+        check_timeout("connection_timeout", self.connection_timeout)
+        check_timeout("answer_timeout", self.answer_timeout)
         check_proxy(self.proxy)
         check_transport("/event/", self.transport)
         if not 1 <= self.streaming_sessions <= MOST_STREAMING_SESSIONS:
