@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import pickle
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -291,27 +290,6 @@ async def test_a_source_without_an_end() -> None:
         with pytest.raises(ConfigurationError, match="record 2000: City__c is 7"):
             await collect(results, seen, lambda: taken - len(seen) <= 200 * (MAX_REQUESTS + 1))
     assert seen == list(range(1, 2000))
-
-
-async def test_a_slow_source_keeps_no_answer_waiting_for_ever() -> None:
-    """An idle stream that the service ended is replaced, and nothing is sent twice."""
-
-    async def one_and_out(call: PublishCall) -> AsyncIterator[pb2.PublishResponse]:
-        request = await call.next()
-        assert request is not None
-        yield answer(request)
-
-    def source() -> Iterator[dict[str, Any]]:
-        for number in range(400):
-            if number == 399:
-                time.sleep(0.2)  # in another thread; the service ends the stream meanwhile
-            yield {"City__c": "a"}
-
-    async with scripted(one_and_out, accept) as (bus, client):
-        results = [one async for one in client.publishing.stream(TOPIC, source())]
-    assert len(results) == 400
-    assert [len(ids) for ids in bus.sent] == [200, 200]
-    assert len(bus.calls) == 2
 
 
 async def test_leaving_early_leaves_nothing_open() -> None:

@@ -78,12 +78,6 @@ def test_a_mapped_task_is_known_by_its_topic() -> None:
     assert reruns.own_batch(request(run(1, map_index=5), cleared=True), position(), staged)
 
 
-def test_a_backfill_takes_its_interval() -> None:
-    """A backfill gets the batch of its interval, whichever run staged it."""
-    asked = request(run(2, run="backfill"), backfill=True)
-    assert reruns.own_batch(asked, position(), KEPT) == manifest(2, run(2))
-
-
 def test_without_an_interval_nothing_is_the_same() -> None:
     """Two runs without a data interval do not share a batch."""
     nowhere = {"data_interval_start": "", "data_interval_end": ""}
