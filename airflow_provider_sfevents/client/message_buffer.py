@@ -34,10 +34,6 @@ class MessageBuffer:
     def __len__(self) -> int:
         return len(self._messages)
 
-    @property
-    def has_ended(self) -> bool:
-        return self._end is not None
-
     async def put(self, message: Message) -> bool:
         """Add a message, when there is room; False: the buffer has ended, and takes no more."""
         most = self._max_pending

@@ -224,14 +224,12 @@ def run_async(
     return asyncio.run(run())
 
 
-def run_async_in_thread(
-    make: Callable[[], Coroutine[Any, Any, T]], stopping: Stopping | None = None
-) -> T:
+def run_async_in_thread(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run a coroutine in a thread with its own event loop, and wait for it, as `run_in_thread`.
 
     The coroutine does not see a request to stop, so it is cancelled at once.
     """
-    stopping = stopping or Stopping()
+    stopping = Stopping()
     return run_in_thread(lambda: run_async(lambda _: make(), stopping, 0.0), stopping)
 
 

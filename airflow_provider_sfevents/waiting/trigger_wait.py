@@ -46,26 +46,23 @@ async def wait(
     run: Run,
     poll_seconds: float = POLL_SECONDS,
     gather_seconds: float = GATHER_SECONDS,
-    renew_seconds: float = RENEW_SECONDS,
 ) -> WaitResult:
     """Wait on a triggerer until enough events are pending, or until a worker has to look.
 
-    A worker has to look when the position has moved (`moved`), and after `renew_seconds`
-    (`stopped`).
+    A worker has to look when the position has moved (`moved`), and after
+    `RENEW_SECONDS` (`stopped`).
 
     :param run: the task that waits.
     :param poll_seconds: seconds between two looks while another process holds the lease; a
         subscription would have the same events delivered twice.
     :param gather_seconds: seconds to continue after the first event, while the events are not
         enough.
-    :param renew_seconds: seconds after which a wait that received only keepalives ends, so that a
-        worker can record the last one in the position.
     :raises ReplayIdRefusedError: a worker has to choose where to continue.
     :raises SfEventsError: as `PubSubClient.fetch` does.
     """
     bounds = Bounds.by_count(min_events)  # when its time is up, the wait begins again
     renew = asyncio.Event()
-    timer = asyncio.get_running_loop().call_later(renew_seconds, renew.set)
+    timer = asyncio.get_running_loop().call_later(RENEW_SECONDS, renew.set)
     before: BatchStatus | None = None
     unstaged = ""
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 def environment() -> dict[str, str]:
     """Environment variables of `spark-submit`: Java 17 or 21, the tests' Python, loopback only."""
-    from airflow_provider_sfevents.submit.java import java_home
+    from airflow_provider_sfevents.exceptions import ConfigurationError
+    from airflow_provider_sfevents.submit.java import find_java
 
     found = {
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": sys.executable,
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
     }
-    home = java_home()
-    if home:
-        found["JAVA_HOME"] = str(home)
+    with suppress(ConfigurationError):  # without a Java the tests that need one fail
+        found["JAVA_HOME"] = find_java().home
     return found
 
 
