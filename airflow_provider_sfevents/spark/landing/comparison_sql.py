@@ -115,13 +115,12 @@ def _identified(rows: Rows, *, without: bool = False) -> str:
         return f"(SELECT *, nullif({event_id}, '') AS {IDENTITY} FROM {rows.view}{some})"  # noqa: S608
     members = [f"{HEADER}.{quoted(name)}" for name in NATURAL]
     whole = " AND ".join(f"{member} IS NOT NULL" for member in members)
-    pairs = ", ".join(
-        f"{text(name)}, {member}" for name, member in zip(NATURAL, members, strict=True)
-    )
+    *single, record_ids = members
+    texts = ", ".join(f"CAST({member} AS STRING)" for member in single)
     found = (
         f"nullif({event_id}, '')",
         f"CASE WHEN {whole} AND {HEADER}.transactionKey <> '' "
-        f"THEN to_json(named_struct({pairs})) END",
+        f"THEN to_json(concat(array({texts}), {record_ids})) END",
     )
     outer = "OUTER " if without else ""
     return (

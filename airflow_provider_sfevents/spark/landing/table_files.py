@@ -75,17 +75,23 @@ def table_files(task: FileTask, batches: Iterator[pa.RecordBatch]) -> Iterator[p
         for key, rows in _by_file(task, batch):
             if key not in files:
                 files[key] = _File(rows.schema, task.codec)
-            for part in _parts(rows, task.most_held):
-                files[key].add(part)
+            for part, size in _parts(rows, task.most_held):
+                files[key].add(part, size)
                 if sum(file.held for file in files.values()) > task.most_held:
                     yield from (_row(*one, *file.cut()) for one, file in files.items() if file.held)
     yield from (_row(*key, *file.close()) for key, file in files.items())
 
 
-def _parts(rows: pa.RecordBatch, most: int) -> Iterator[pa.RecordBatch]:
-    """Divide rows into parts of about as many bytes at most."""
-    each = max(1, rows.num_rows * most // max(1, rows.nbytes))
-    return (rows.slice(first, each) for first in range(0, rows.num_rows, each))
+def _parts(rows: pa.RecordBatch, most: int) -> Iterator[tuple[pa.RecordBatch, int]]:
+    """Divide rows into parts of about as many bytes at most, and tell the bytes of each.
+
+    Not by `nbytes`, which ends the process for nested columns of Java's that are empty.
+    """
+    of_row = max(1, rows.get_total_buffer_size() // max(1, rows.num_rows))
+    each = max(1, most // of_row)
+    for first in range(0, rows.num_rows, each):
+        part = rows.slice(first, each)
+        yield part, part.num_rows * of_row
 
 
 def _by_file(task: FileTask, batch: Judged) -> Iterator[tuple[_Key, pa.RecordBatch]]:
@@ -151,9 +157,9 @@ class _File:
         self._pieces = 0
         self.held = 0
 
-    def add(self, rows: pa.RecordBatch) -> None:
+    def add(self, rows: pa.RecordBatch, size: int) -> None:
         self._rows.append(rows)
-        self.held += rows.nbytes
+        self.held += size
 
     def cut(self) -> tuple[int, bytes]:
         """Make a row group of the rows that are held; return the piece's number and bytes."""

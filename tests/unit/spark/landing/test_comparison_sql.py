@@ -32,6 +32,6 @@ def test_a_change_event_has_an_identity_by_its_header() -> None:
     natural = Rows(view="changes", natural=True)
     query = comparison([natural], [], "00D", "/data/ChangeEvents", "e-1")
     assert "ChangeEventHeader.`recordIds` IS NOT NULL" in query
-    assert "to_json(named_struct('entityName', ChangeEventHeader.`entityName`" in query
+    assert "to_json(concat(array(CAST(ChangeEventHeader.`entityName` AS STRING)" in query
     assert "ChangeEventHeader" in columns(natural=True)
     assert "ChangeEventHeader" not in columns(natural=False)
