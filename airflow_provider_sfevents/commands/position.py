@@ -115,7 +115,7 @@ def set_(args: Namespace) -> None:
         require_topic(conn_id, args.topic, args.transport)
     position = _begin(args, reached, start)
     stands = f", which stands at {reached.position.start}," if reached.position else ""
-    with _in_hand(args, reached, ("set", start)) as batch:
+    with in_hand(args, reached, ("set", start)) as batch:
         confirm(
             args,
             *(next_run.first_of(args.consumer, args.topic) if is_first else []),
@@ -138,7 +138,7 @@ def set_(args: Namespace) -> None:
 def forget(args: Namespace) -> None:
     """Delete the position, on purpose."""
     reached = reach(args, mend=True)
-    with _in_hand(args, reached, ("forget",)) as batch:
+    with in_hand(args, reached, ("forget",)) as batch:
         confirm(
             args,
             f"{reached.store.where} will be deleted, on purpose: the next run is a first run and "
@@ -146,14 +146,19 @@ def forget(args: Namespace) -> None:
             next_run.LANDS_ONCE,
             *next_run.left_behind(batch),
         )
-        reached.store.delete()
-        _require_gone(reached)
-        before = reached.position
-        reached.folder.forget(
-            now(), before.epoch if before else "", before.last_event_at if before else ""
-        )
+        forget_held(reached)
     say(f"{reached.store.where} is forgotten.")
     say(foresee(args, replace(reached, position=None, unreadable=""))[0])
+
+
+def forget_held(reached: Reached) -> None:
+    """Delete the position, and record that it was on purpose; within `in_hand`."""
+    reached.store.delete()
+    _require_gone(reached)
+    before = reached.position
+    reached.folder.forget(
+        now(), before.epoch if before else "", before.last_event_at if before else ""
+    )
 
 
 def foresee(args: Namespace, reached: Reached) -> tuple[str, str]:
@@ -236,7 +241,7 @@ def _for_people(reached: Reached) -> dict[str, Any]:
 
 
 @contextmanager
-def _in_hand(
+def in_hand(
     args: Namespace, reached: Reached, words: Sequence[str]
 ) -> Iterator[BatchOverview | None]:
     """Hold the lease of the batch after the position, unless a task is at work on it.

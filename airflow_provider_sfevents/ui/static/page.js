@@ -753,6 +753,69 @@ function Moves({ row }) {
   );
 }
 
+/* A command that the page's server cannot carry out, with the reason. */
+
+function Command({ label, says, command }) {
+  const [copied, setCopied] = useState("");
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(command);
+      setCopied("Copied.");
+    } catch {
+      setCopied("The browser does not allow it: select the command and copy it.");
+    }
+  };
+  return h(
+    Box,
+    { "data-command": label, maxW: "60rem" },
+    h(Text, { fontWeight: "bold" }, label),
+    says.map((sentence) => h(Text, { key: sentence }, sentence)),
+    h(
+      Flex,
+      { align: "center", gap: 2, wrap: "wrap" },
+      h(Code, null, command),
+      h(
+        Button,
+        { "aria-label": `Copy: ${label}`, onClick: copy, size: "xs", variant: "outline" },
+        "Copy",
+      ),
+      h(Text, { fontSize: "xs", role: "status" }, copied),
+    ),
+  );
+}
+
+/* The batch after the position, and what mends it; loaded apart, for staging areas may be slow. */
+
+function NextBatch({ row, asked }) {
+  const api = useApi(`next_batch?${asked}`);
+  return h(
+    Box,
+    { as: "section", "aria-labelledby": "sfevents-next" },
+    h(Heading, { as: "h2", id: "sfevents-next", mt: 4, size: "md" }, "The next batch"),
+    h(Loaded, api, ({ unseen, batch_id, state, events, remedies }) =>
+      h(
+        Fragment,
+        null,
+        h(Text, null, unseen || `Batch ${batch_id}: ${state}, ${counted(events, "event")}.`),
+        h(
+          Flex,
+          { align: "start", direction: "column", gap: 2, mt: 2 },
+          remedies.map(({ name, label, says, path, command }) =>
+            path
+              ? h(Action, {
+                  act: () => change(path, row, { name }),
+                  key: `${row.epoch} ${row.batch_number} ${name}`,
+                  label,
+                  says,
+                })
+              : h(Command, { command, key: name, label, says }),
+          ),
+        ),
+      ),
+    ),
+  );
+}
+
 function PositionPage({ query }) {
   const run = query.get("run");
   const asked = new URLSearchParams(query);
@@ -821,6 +884,7 @@ function PositionPage({ query }) {
             h(Heading, { as: "h2", mt: 4, size: "md" }, "Move the position"),
             h(Moves, { row }),
           ),
+        h(NextBatch, { asked, row }),
       ),
     ),
   );

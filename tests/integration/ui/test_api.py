@@ -34,12 +34,22 @@ def test_every_route_of_the_api_needs_a_login(page: Page) -> None:
 
     app = make_app()
     routes = {route.path for route in app.routes if hasattr(route, "methods")}
-    writes = {"/api/position/move", "/api/batch/land_again", "/api/org/check"}
-    assert routes - writes == {"/api/positions", "/api/position", "/api/metrics"}
+    writes = {
+        "/api/position/move",
+        "/api/position/forget",
+        "/api/lease/release",
+        "/api/batch/land_again",
+        "/api/run/start",
+        "/api/org/check",
+    }
+    reads = {"/api/positions", "/api/position", "/api/next_batch", "/api/metrics"}
+    assert routes == reads | writes
     assert {route.path for route in app.routes} - routes == {"/static"}
     for path in writes:
         assert page.get(path, "admin").status_code == 405
         assert page.post(path, None, {}).status_code == 401
+        for origin in ("", "https://evil.example", "null"):
+            assert page.post(path, "admin", {}, origin).status_code == 403
     for path in routes - writes:
         assert page.get(path, None).status_code == 401
         assert page.get(path, None, org_id=ORG, consumer="c", topic=TOPIC).status_code == 401
