@@ -431,6 +431,19 @@ function Positions({ positions }) {
   );
 }
 
+/* The error that keeps a watcher from listening, or the last one that did. */
+
+function WatchError({ message, at, ended_at }) {
+  const when = ended_at
+    ? `It listens again since ${moment(ended_at)}. Before, since ${moment(at)}:`
+    : `Since ${moment(at)}:`;
+  return h(
+    Box,
+    { color: ended_at ? "fg.muted" : "red.fg", maxW: "32rem", whiteSpace: "normal" },
+    `${when} ${message}`,
+  );
+}
+
 function Watchers({ watchers }) {
   return h(
     Box,
@@ -439,11 +452,11 @@ function Watchers({ watchers }) {
     h(
       Table.Root,
       { "aria-labelledby": "sfevents-watchers", size: "sm" },
-      h(Columns, { names: ["Asset", "Watcher", "Since", "Triggerer"] }),
+      h(Columns, { names: ["Asset", "Watcher", "Since", "Triggerer", "Last error"] }),
       h(
         Table.Body,
         null,
-        watchers.map(({ asset, watcher, since, triggerer, alive }) =>
+        watchers.map(({ asset, watcher, since, triggerer, alive, error }) =>
           h(
             Table.Row,
             { "data-watcher": watcher, key: `${asset} ${watcher}` },
@@ -455,6 +468,7 @@ function Watchers({ watchers }) {
                 alive
                   ? `listening, on ${triggerer}`
                   : h(Text, { color: "red.fg" }, "on no living triggerer"),
+                error && h(WatchError, error),
               ],
             }),
           ),

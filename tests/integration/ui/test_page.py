@@ -17,6 +17,7 @@ from upath import UPath
 from airflow_provider_sfevents.emulator import Emulator
 from airflow_provider_sfevents.positions.record import Position, advance
 from airflow_provider_sfevents.positions.record_text import variable_key
+from airflow_provider_sfevents.positions.watch_error import WatchError, watch_error_key
 from airflow_provider_sfevents.staging import leases
 from airflow_provider_sfevents.staging.area import StagingArea
 from airflow_provider_sfevents.staging.manifest import Run
@@ -141,7 +142,7 @@ def area_of(home: AirflowHome) -> StagingArea:
 
 
 def store_dag(home: AirflowHome, consumer: str) -> StagingArea:
-    """Let Airflow parse the DAG that fetches; returns its staging area."""
+    """Write the DAG that fetches; returns its staging area."""
     file = home.dags / f"{consumer}.py"
     file.write_text(
         "from airflow.sdk import DAG\n"
@@ -149,9 +150,22 @@ def store_dag(home: AirflowHome, consumer: str) -> StagingArea:
         f"with DAG({consumer!r}, schedule=None):\n"
         f"    SfEventsToSparkOperator(task_id='land', topic={TOPIC!r}, table='/lake/t')\n"
     )
+    return area_of(home)
+
+
+def watch(home: AirflowHome) -> None:
+    """Write a DAG with a watcher that had an error, and let Airflow parse all DAGs."""
+    (home.dags / "watched.py").write_text(
+        "from airflow.sdk import DAG, Asset, AssetWatcher\n"
+        "from airflow_provider_sfevents.triggers.sfevents import SfEventsWatchTrigger\n"
+        f"trigger = SfEventsWatchTrigger({TOPIC!r}, 'orders')\n"
+        "asset = Asset('orders', watchers=[AssetWatcher(name='orders', trigger=trigger)])\n"
+        "dag = DAG('watched', schedule=[asset], is_paused_upon_creation=False)\n"
+    )
     parsed = home.command("dags", "reserialize")
     assert parsed.returncode == 0, parsed.stdout
-    return area_of(home)
+    error = WatchError(message="The topic is gone.", at=datetime.now(UTC).isoformat())
+    home.set_variable(watch_error_key("orders", TOPIC), error.to_json())
 
 
 @contextmanager
@@ -159,6 +173,7 @@ def api_server(home: AirflowHome, bus: Emulator) -> Iterator[AirflowServices]:
     """Run Airflow's API server below a path, with positions and a connection to the org."""
     for consumer, hours in AGES.items():
         keep(home, consumer, hours)
+    watch(home)
     home.connect("sfevents_default", bus.connection())
     with AirflowServices.running(home, ("api-server",), path="/lake") as airflow:
         yield airflow
@@ -231,6 +246,7 @@ def test_the_page_leads_from_the_menu_to_the_run(airflow_home: AirflowHome) -> N
             lambda: window.levels() == {"orders": "fresh", "invoices": "amber", "accounts": "red"},
             "the overview",
         )
+        assert "The topic is gone." in str(window.texts("tr[data-watcher]"))
         ask_org(window)
         assert bus.deliveries() == 0
         window.require_accessible()
