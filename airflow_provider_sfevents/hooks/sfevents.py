@@ -21,6 +21,7 @@ from airflow_provider_sfevents.hooks.connection import (
     settings_from,
 )
 from airflow_provider_sfevents.hooks.memory_batch import Fetched, fetch_into_memory
+from airflow_provider_sfevents.hooks.outgoing.seen_allowances import keep_allowance
 from airflow_provider_sfevents.hooks.outgoing.task_metrics import emit
 from airflow_provider_sfevents.hooks.stock_connection import STOCK_TYPE, stock_settings
 from airflow_provider_sfevents.hooks.task_thread import run_async_in_thread
@@ -172,7 +173,8 @@ class SfEventsHook(BaseHook):
         :raises SfEventsError: the number cannot be read.
         """
         async with self.rest() as rest:
-            left = await org_limits.require_allowance(rest, topic, least)
+            seen = partial(keep_allowance, (await rest.session()).org_id)
+            left = await org_limits.require_allowance(rest, topic, least, seen)
         if left is not None:
             emit([Metric(name="allowance_left", value=left.left, labels={"topic": topic})])
 

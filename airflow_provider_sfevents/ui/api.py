@@ -52,7 +52,7 @@ from airflow_provider_sfevents.ui.access import (
     shown,
     visible,
 )
-from airflow_provider_sfevents.ui.position_views import details, overview_row
+from airflow_provider_sfevents.ui.position_views import allowances, details, overview_row
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.positions.record import Position
@@ -80,6 +80,7 @@ def list_positions(user: GetUserDep) -> JSONResponse:
             "problems": problems,
             "waits": waits(now),
             "watchers": watchers(now) if may_read_assets(user) else [],
+            "allowances": allowances([one.position for one in kept if one.position], now),
             "connections": _connections(user),
         }
     )

@@ -15,12 +15,11 @@ from airflow.models.connection import Connection
 from airflow.models.dag import DagModel
 from airflow.models.taskinstance import TaskInstance
 from airflow.models.trigger import Trigger
-from airflow.models.variable import Variable
 from airflow.utils.session import create_session
 from airflow.utils.state import TaskInstanceState
 from sqlalchemy import and_, or_, select
 
-from airflow_provider_sfevents.commands.variable_rows import told
+from airflow_provider_sfevents.commands.variable_rows import told, variables_of
 from airflow_provider_sfevents.positions.ownership import tasks_of
 from airflow_provider_sfevents.positions.watch_error import WatchError, watch_error_key
 
@@ -178,11 +177,7 @@ def _watched(trigger: Trigger) -> tuple[str, str]:
 def _watch_errors(watched: Sequence[tuple[str, str]]) -> dict[tuple[str, str], dict[str, str]]:
     """Return the last errors of watchers, by consumer and topic."""
     keys = {watch_error_key(*one): one for one in watched if all(one)}
-    if not keys:
-        return {}
-    with told("The errors of watchers", "read"), create_session() as session:
-        rows = session.scalars(select(Variable).where(Variable.key.in_(keys)))
-        found = {row.key: WatchError.from_json(row.val or "") for row in rows}
+    found = {key: WatchError.from_json(text) for key, text in variables_of(keys).items()}
     return {keys[key]: asdict(error) for key, error in found.items() if error is not None}
 
 

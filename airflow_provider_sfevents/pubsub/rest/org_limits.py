@@ -6,6 +6,7 @@ Sources: Platform Events Developer Guide, "Platform Event Allocations"; REST API
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from dataclasses import dataclass
 from datetime import timedelta
@@ -21,7 +22,7 @@ from airflow_provider_sfevents.exceptions import (
 from airflow_provider_sfevents.pubsub.topic_names import TopicKind, is_exempt, kind_of, retention
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from airflow_provider_sfevents.pubsub.rest.rest_calls import RestCalls
 
@@ -91,9 +92,12 @@ def allowances(said: Any) -> dict[str, Allowance]:
     }
 
 
-async def require_allowance(rest: RestCalls, topic: str, least: int) -> Allowance | None:
+async def require_allowance(
+    rest: RestCalls, topic: str, least: int, seen: Callable[[Allowance], None] | None = None
+) -> Allowance | None:
     """Refuse to begin while the org has fewer deliveries left than `least`.
 
+    :param seen: called in a thread with the allowance, also if too few are left.
     :returns: the allowance; None: the topic's deliveries are not counted.
     :raises QuotaExceededError: too few are left.
     :raises SfEventsError: the number cannot be read; of the same class as the failure.
@@ -108,6 +112,8 @@ async def require_allowance(rest: RestCalls, topic: str, least: int) -> Allowanc
             "The org's remaining deliveries cannot be read, so no events were requested "
             f"(min_allowance={least}): {error}"
         ) from error
+    if seen and (one := found.get(allowance_of(topic))):
+        await asyncio.to_thread(seen, one)
     left = check_allowance(found, least, topic)
     log.info("The org has %d of %s left.", left.left, counted(left.most, "delivery", "deliveries"))
     return left

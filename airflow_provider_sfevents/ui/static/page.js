@@ -478,6 +478,24 @@ function Watchers({ watchers }) {
   );
 }
 
+/* Allowances as tasks last saw them: nothing is asked for this. */
+
+function Allowances({ allowances }) {
+  return h(
+    Box,
+    { as: "section", "aria-labelledby": "sfevents-allowances", mt: 6 },
+    h(Heading, { as: "h2", id: "sfevents-allowances", size: "md" }, "Allowance of deliveries"),
+    allowances.map(({ org_id, at, status, says }) =>
+      h(
+        Text,
+        { "data-allowance": org_id, key: org_id },
+        h(Badge, { colorPalette: RESULTS[status] }, status),
+        ` Org ${org_id}, as a task saw it at ${moment(at)}: ${says}`,
+      ),
+    ),
+  );
+}
+
 /* Asks an org by a connection: the checks of the doctor that need no worker. */
 
 function Findings({ findings, not_checked }) {
@@ -575,7 +593,7 @@ function Overview() {
     Fragment,
     null,
     h(Heading, { as: "h1", mb: 3, size: "xl" }, "Salesforce events"),
-    h(Loaded, api, ({ positions, problems, waits, watchers, connections }) =>
+    h(Loaded, api, ({ positions, problems, waits, watchers, allowances, connections }) =>
       h(
         Fragment,
         null,
@@ -604,6 +622,7 @@ function Overview() {
           ),
         ),
         watchers.length > 0 && h(Watchers, { watchers }),
+        allowances.length > 0 && h(Allowances, { allowances }),
         connections.length > 0 && h(Org, { connections }),
       ),
     ),

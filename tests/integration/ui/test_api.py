@@ -15,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from airflow_provider_sfevents.emulator import Emulator
 from airflow_provider_sfevents.positions.record_text import variable_key
+from airflow_provider_sfevents.positions.seen_allowance import SeenAllowance, allowance_key
 from tests.integration.commands.registered import register, run_once, states, write_task
 from tests.unit.positions.building import ORG, TOPIC
 
@@ -210,6 +211,27 @@ def test_an_org_is_asked_by_users_who_may_read_the_connection(
         assert bus.deliveries() == 0
         missing = page.post(path, "op", {"conn_id": "missing"}).json()["findings"]
         assert (missing[0]["status"], "is not defined" in missing[0]["seen"]) == ("failed", True)
+
+
+def test_the_allowance_that_a_task_has_seen(page: Page) -> None:
+    """It is shown with its time to users who see a position of the org, and no org is asked."""
+    from airflow.models.variable import Variable
+
+    org = f"00D{page.consumer[-8:]:0>15}"
+    page.keep(dag=page.dag, committed=datetime.now(UTC) - timedelta(hours=2), org=org)
+    seen = SeenAllowance(name="DailyDeliveredPlatformEvents", most=50_000, left=1_000, at="2026")
+    Variable.set(allowance_key(org), seen.to_json())
+
+    def shown(role: str) -> list[dict[str, Any]]:
+        found = page.get("/api/positions", role).json()["allowances"]
+        return [one for one in found if one["org_id"] == org]
+
+    [one] = shown("viewer")
+    assert (one["at"], one["left"], one["status"]) == ("2026", 1_000, "warning")
+    assert one["says"].startswith("The org has 1000 of 50000 deliveries left")
+    assert "it is not used up" in one["says"]
+    assert shown("") == []
+    Variable.delete(allowance_key(org))
 
 
 def test_a_move_needs_the_right_and_the_position_as_it_was_seen(page: Page) -> None:
