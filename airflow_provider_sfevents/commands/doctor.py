@@ -13,7 +13,7 @@ from airflow.utils.session import create_session
 from airflow_provider_sfevents.batches.position import replay_id_age
 from airflow_provider_sfevents.commands.output import command, is_for_programs, say, show_rows
 from airflow_provider_sfevents.commands.position_rows import found
-from airflow_provider_sfevents.commands.tasks.task_states import task_states
+from airflow_provider_sfevents.commands.tasks.task_states import task_states, watchers
 from airflow_provider_sfevents.commands.variable_rows import told
 from airflow_provider_sfevents.doctor import findings
 from airflow_provider_sfevents.doctor.airflow_findings import (
@@ -23,6 +23,7 @@ from airflow_provider_sfevents.doctor.airflow_findings import (
     position_finding,
     read_positions,
     triggerer_finding,
+    watcher_finding,
 )
 from airflow_provider_sfevents.exceptions import SfEventsError
 from airflow_provider_sfevents.hooks.staging_access import staging_root
@@ -56,7 +57,8 @@ def run(args: Namespace) -> None:
     stopping = Stopping()
     followed = followed_topics(positions, datetime.now(UTC)) if args.all else None
     of_set_up = run_in_thread(lambda: task.look({}, stopping, followed=followed), stopping)
-    of_airflow = [_triggerer(), *_positions(positions, args.staging), *broken]
+    watching = _watchers() if args.all else []
+    of_airflow = [_triggerer(), *watching, *_positions(positions, args.staging), *broken]
     _show([*of_set_up, *of_airflow], args)
 
 
@@ -86,6 +88,13 @@ def _triggerer() -> Finding:
     except SfEventsError as error:
         return findings.failed_by(TRIGGERER, error)
     return triggerer_finding(seen)
+
+
+def _watchers() -> list[Finding]:
+    try:
+        return [watcher_finding(one) for one in watchers(datetime.now(UTC))]
+    except SfEventsError as error:
+        return [findings.failed_by("watchers", error)]
 
 
 def _positions(positions: Sequence[Position], staging: str | None) -> list[Finding]:

@@ -116,7 +116,7 @@ def set_(args: Namespace) -> None:
         require_topic(conn_id, args.topic, args.transport)
     position = _begin(args, reached, start)
     stands = f", which stands at {reached.position.start}," if reached.position else ""
-    with _in_hand(args, reached, ("set", start)) as batch:
+    with in_hand(args, reached, ("set", start)) as batch:
         confirm(
             args,
             *(next_run.first_of(args.consumer, args.topic) if is_first else []),
@@ -139,7 +139,7 @@ def set_(args: Namespace) -> None:
 def forget(args: Namespace) -> None:
     """Delete the position, on purpose."""
     reached = reach(args, mend=True)
-    with _in_hand(args, reached, ("forget",)) as batch:
+    with in_hand(args, reached, ("forget",)) as batch:
         confirm(
             args,
             f"{reached.store.where} will be deleted, on purpose: the next run is a first run and "
@@ -147,12 +147,7 @@ def forget(args: Namespace) -> None:
             next_run.LANDS_ONCE,
             *next_run.left_behind(batch),
         )
-        reached.store.delete()
-        _require_gone(reached)
-        before = reached.position
-        reached.folder.forget(
-            now(), before.epoch if before else "", before.last_event_at if before else ""
-        )
+        forget_held(reached)
     say(f"{reached.store.where} is forgotten.")
     say(foresee(args, replace(reached, position=None, unreadable=""))[0])
 
@@ -163,7 +158,7 @@ def forget(args: Namespace) -> None:
 def acknowledge(args: Namespace) -> None:
     """Acknowledge the position's loss windows, so that they are no alert any more."""
     reached = reach(args)
-    with _in_hand(args, reached, ("acknowledge",), moves=False):
+    with in_hand(args, reached, ("acknowledge",), moves=False):
         position = reached.position
         last = max((one.at for one in position.loss_windows), default="") if position else ""
         if position is None or last <= position.losses_acknowledged:
@@ -177,6 +172,16 @@ def acknowledge(args: Namespace) -> None:
         )
         stores.write(reached.store, replace(position, losses_acknowledged=last))
     say(f"{reached.store.where}: {counted(len(windows), 'loss window')} acknowledged.")
+
+
+def forget_held(reached: Reached) -> None:
+    """Delete the position, and record that it was on purpose; within `in_hand`."""
+    reached.store.delete()
+    _require_gone(reached)
+    before = reached.position
+    reached.folder.forget(
+        now(), before.epoch if before else "", before.last_event_at if before else ""
+    )
 
 
 def foresee(args: Namespace, reached: Reached) -> tuple[str, str]:
@@ -260,7 +265,7 @@ def _for_people(reached: Reached) -> dict[str, Any]:
 
 
 @contextmanager
-def _in_hand(
+def in_hand(
     args: Namespace, reached: Reached, words: Sequence[str], *, moves: bool = True
 ) -> Iterator[BatchOverview | None]:
     """Hold the lease of the batch after the position, unless a task is at work on it.

@@ -14,7 +14,7 @@ from airflow_provider_sfevents.exceptions import ConfigurationError, TransportEr
 from airflow_provider_sfevents.positions.record_text import PREFIX, variable_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
 
 @contextmanager
@@ -75,6 +75,15 @@ class VariableRow:
     def delete(self) -> None:
         with told(self.where, "deleted"):
             Variable.delete(self._key)
+
+
+def variables_of(keys: Collection[str]) -> dict[str, str]:
+    """Return the texts of those Variables that are there, by key."""
+    if not keys:
+        return {}
+    with told("Variables", "read"), create_session() as session:
+        rows = session.scalars(select(Variable).where(Variable.key.in_(keys)))
+        return {row.key: row.val or "" for row in rows}
 
 
 def all_variables() -> list[tuple[str, str]]:

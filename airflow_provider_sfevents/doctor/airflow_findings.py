@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.batches.position import replay_id_age
 from airflow_provider_sfevents.counting import counted
@@ -24,7 +24,7 @@ from airflow_provider_sfevents.pubsub.rest.org_limits import DELIVERIES, allowan
 from airflow_provider_sfevents.pubsub.topic_names import is_exempt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from datetime import datetime
 
     from airflow_provider_sfevents.doctor.findings import Finding
@@ -61,6 +61,23 @@ def triggerer_finding(seen: SeenTriggerer | None) -> Finding:
         since = f"the last one, on {seen.host}, had its last heartbeat at {seen.heartbeat_at}"
         return failed(TRIGGERER, f"No triggerer is alive: {since}.", _START)
     return ok(TRIGGERER, f"A triggerer is alive on {seen.host}.")
+
+
+def watcher_finding(watcher: Mapping[str, Any]) -> Finding:
+    """Return the line of a watcher.
+
+    :param watcher: as `task_states.watchers` lists it.
+    """
+    checked = f"watcher {watcher['consumer']} {watcher['topic']}"
+    error = watcher["error"]
+    if not watcher["alive"]:
+        return failed(checked, f"{watcher['asset']} is watched on no living triggerer.", _START)
+    if error and not error["ended_at"]:
+        seen, remedy = split_message(error["message"])
+        log = "The triggerer's log has the whole error."
+        return failed(checked, f"Since {error['at']}: {seen}", f"{remedy} {log}".strip())
+    old = f" Its last error ended at {error['ended_at']}: {error['message']}" if error else ""
+    return ok(checked, f"It runs on {watcher['triggerer']} since {watcher['since']}.{old}")
 
 
 def no_database() -> Finding:

@@ -21,6 +21,7 @@ from airflow_provider_sfevents.hooks.connection import (
     settings_from,
 )
 from airflow_provider_sfevents.hooks.memory_batch import Fetched, fetch_into_memory
+from airflow_provider_sfevents.hooks.outgoing.seen_allowances import keep_allowance
 from airflow_provider_sfevents.hooks.outgoing.task_metrics import emit
 from airflow_provider_sfevents.hooks.stock_connection import STOCK_TYPE, stock_settings
 from airflow_provider_sfevents.hooks.task_thread import run_async_in_thread
@@ -172,10 +173,13 @@ class SfEventsHook(BaseHook):
         :raises SfEventsError: the number cannot be read.
         """
         async with self.rest() as rest:
-            await org_limits.require_allowance(rest, topic, least, self._tell_allowance)
+            org_id = (await rest.session()).org_id
+            await org_limits.require_allowance(
+                rest, topic, least, partial(self._tell_allowance, org_id)
+            )
 
-    def _tell_allowance(self, seen: Allowance) -> None:
-        """Measure an allowance, also one that is too low to begin."""
+    def _tell_allowance(self, org_id: str, seen: Allowance) -> None:
+        """Measure and keep an allowance, also one that is too low to begin. Blocks."""
         labels = {"connection": self.conn_id, "allowance": seen.name}
         emit(
             [
@@ -183,6 +187,7 @@ class SfEventsHook(BaseHook):
                 Metric(name="allowance_most", value=seen.most, labels=labels),
             ]
         )
+        keep_allowance(org_id, seen)
 
     async def read_records(
         self, request: SnapshotRequest, root: UPath

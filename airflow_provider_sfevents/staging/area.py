@@ -76,6 +76,13 @@ class StagingArea:
                 "as a new one, and its unfinished batches are fetched again."
             ) from error
 
+    def existing_id(self) -> str:
+        """Return the id that `staging_id` has written; empty if there is none. Writes nothing.
+
+        :raises StagingError: it cannot be read.
+        """
+        return self.staging_id() if durable_files.read(self.root / layout.AREA) else ""
+
     def known_id(self) -> str:
         """Return `staging_id`; empty if there is none and it cannot be written.
 

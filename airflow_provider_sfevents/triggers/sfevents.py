@@ -34,6 +34,7 @@ from airflow_provider_sfevents.exceptions import (
 from airflow_provider_sfevents.hooks.airflow_errors import NEVER_RETRIED
 from airflow_provider_sfevents.hooks.outgoing.notifiers import find_notifier, notify_from_trigger
 from airflow_provider_sfevents.hooks.outgoing.task_metrics import emit_in_triggerer
+from airflow_provider_sfevents.hooks.outgoing.watch_errors import keep_watch_error
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
 from airflow_provider_sfevents.hooks.staging_access import staging_root
 from airflow_provider_sfevents.positions.store_choice import open_store
@@ -300,6 +301,7 @@ class SfEventsWatchTrigger(BaseEventTrigger):
             ),
             runs=runs_at_work,
             listening=_tell_listening,
+            keep_error=_keep_error,
             **self._notified(),
         )
 
@@ -314,6 +316,11 @@ def _tell_listening(request: BatchRequest) -> None:
     labels = {"consumer": request.consumer, "topic": request.topic}
     seen = Metric(name="watcher_seen_time", value=datetime.now(UTC).timestamp(), labels=labels)
     emit_in_triggerer([seen])
+
+
+def _keep_error(request: BatchRequest, message: str, at: datetime) -> None:
+    """Keep the last error of a watcher in Airflow's database."""
+    keep_watch_error(request.consumer, request.topic, message, at)
 
 
 def runs_at_work(dag_id: str) -> int:

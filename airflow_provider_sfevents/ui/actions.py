@@ -134,7 +134,7 @@ def move(kept: Kept, position: Position, start: str, user: str) -> str:
         kept.store, org_id=position.org_id, consumer=position.consumer, topic=position.topic
     )
     stores.write(store, at_start)
-    _log(MOVE, user, position, after=at_start)
+    log(MOVE, user, position, after=at_start)
     return f"The position continues at {start!r}, in epoch {at_start.epoch}."
 
 
@@ -147,7 +147,7 @@ def land_again(position: Position, commit: Commit, user: str) -> str:
     run = Run(dag=commit.dag, run=commit.run, task=fetching, map_index=commit.map_index)
     clearing = task_clearing.find(run, commit.batch_id, downstream=False)
     said = clearing.clear()
-    _log("sfevents.batch.land_again", user, position, batch_id=commit.batch_id)
+    log("sfevents.batch.land_again", user, position, batch_id=commit.batch_id)
     return f"{clearing.describe()} {said}"
 
 
@@ -165,9 +165,10 @@ def commit_of(position: Position, batch_id: str) -> Commit:
     )
 
 
-def _log(
+def log(
     event: str, user: str, before: Position, *, after: Position | None = None, batch_id: str = ""
 ) -> None:
+    """Write an action to Airflow's audit log."""
     extra = {
         "org_id": before.org_id,
         "consumer": before.consumer,

@@ -8,28 +8,18 @@
 4. A GET changes nothing. A POST needs JSON from Airflow's own origin, the right to change the store
    or to clear the task, and the position as the user saw it.
 5. An org is asked only by a POST, which changes nothing and needs the right to read the connection.
-   The database alone answers everything else.
+   The database alone answers everything else, except for the staged batch of one position
+   (`remedies_api`).
 """
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
-from airflow.api_fastapi.app import get_auth_manager
-from airflow.api_fastapi.auth.managers.models.resource_details import (
-    ConnectionDetails,
-    DagAccessEntity,
-    DagDetails,
-    VariableDetails,
-)
 from airflow.api_fastapi.core_api.security import GetUserDep, get_user
-from airflow.configuration import conf
-from fastapi import APIRouter, Depends, FastAPI, HTTPException, Request
+from fastapi import APIRouter, Depends, FastAPI, HTTPException
 from fastapi.responses import JSONResponse, PlainTextResponse
 from fastapi.staticfiles import StaticFiles
 from pydantic import BaseModel
@@ -39,10 +29,8 @@ from airflow_provider_sfevents.batches.position.position_metrics import (
     exposition,
     of_position,
 )
-from airflow_provider_sfevents.commands.position_rows import found
 from airflow_provider_sfevents.commands.tasks.task_states import (
     known_connections,
-    known_dags,
     task_states,
     waits,
     watchers,
@@ -50,40 +38,28 @@ from airflow_provider_sfevents.commands.tasks.task_states import (
 from airflow_provider_sfevents.doctor import findings
 from airflow_provider_sfevents.doctor.airflow_findings import followed_topics
 from airflow_provider_sfevents.doctor.org_findings import OF_WORKER
-from airflow_provider_sfevents.exceptions import (
-    PositionConflictError,
-    SfEventsError,
-    TransportError,
-)
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
-from airflow_provider_sfevents.positions.record_text import variable_key
-from airflow_provider_sfevents.ui import actions
-from airflow_provider_sfevents.ui.position_views import Kept, details, overview_row, read
+from airflow_provider_sfevents.ui import actions, remedies_api
+from airflow_provider_sfevents.ui.access import (
+    Which,
+    answered,
+    as_seen,
+    may_ask,
+    may_clear,
+    may_move,
+    may_read_assets,
+    same_origin,
+    shown,
+    visible,
+)
+from airflow_provider_sfevents.ui.position_views import allowances, details, overview_row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from airflow_provider_sfevents.positions.record import Position
 
 STATIC = Path(__file__).with_name("static")
 
 _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
-
-_NOT_THERE = "There is no such position, or you may not read its DAG."
-
-
-def same_origin(request: Request) -> None:
-    """Refuse a write that another site's page has sent with the user's cookie.
-
-    A browser sends `Origin` with each write. `[api] base_url` is Airflow's own, also behind a
-    proxy; without it the request's host counts.
-    """
-    own = urlsplit(conf.get("api", "base_url", fallback="") or str(request.base_url))
-    given = urlsplit(request.headers.get("origin", ""))
-    host = request.headers.get("host", "")
-    if given.netloc not in {own.netloc, host} or not given.netloc:
-        raise HTTPException(403, "Changes are taken from Airflow's own pages only.")
-
 
 router = APIRouter(prefix="/api", dependencies=[Depends(get_user)])
 
@@ -91,7 +67,7 @@ router = APIRouter(prefix="/api", dependencies=[Depends(get_user)])
 @router.get("/positions")
 def list_positions(user: GetUserDep) -> JSONResponse:
     """List the positions that the user may see, and records that are no position."""
-    kept, now = _visible(user), datetime.now(UTC)
+    kept, now = visible(user), datetime.now(UTC)
     positions = [one for one in kept if one.position is not None]
     states = task_states([one.position for one in positions if one.position], now)
     rows = [overview_row(one, now, state) for one, state in zip(positions, states, strict=True)]
@@ -103,7 +79,8 @@ def list_positions(user: GetUserDep) -> JSONResponse:
             "positions": rows,
             "problems": problems,
             "waits": waits(now),
-            "watchers": watchers(now) if _may_read_assets(user) else [],
+            "watchers": watchers(now) if may_read_assets(user) else [],
+            "allowances": allowances([one.position for one in kept if one.position], now),
             "connections": _connections(user),
         }
     )
@@ -113,7 +90,7 @@ def list_positions(user: GetUserDep) -> JSONResponse:
 def show_metrics(user: GetUserDep) -> PlainTextResponse:
     """Show the metrics of the positions that the user may see, in Prometheus' text format."""
     now = datetime.now(UTC)
-    positions = [one.position for one in _visible(user) if one.position is not None]
+    positions = [one.position for one in visible(user) if one.position is not None]
     states = task_states(positions, now)
     metrics = [
         metric
@@ -134,21 +111,15 @@ def show_position(user: GetUserDep, consumer: str, topic: str, org_id: str = "")
     :param org_id: empty: the first position of the consumer on the topic.
     """
     now = datetime.now(UTC)
-    for one in _visible(user):
-        position = one.position
-        if position is None:
-            continue
-        of = (org_id or position.org_id, consumer, topic)
-        if (position.org_id, position.consumer, position.topic) == of:
-            [state] = task_states([position], now)
-            return {
-                "at": now.isoformat(),
-                **details(one, now, state),
-                "moves": actions.moves(position) if _may_move(user, one) else [],
-                "landings": _landings(user, position),
-                "moved": actions.moved(position),
-            }
-    raise HTTPException(404, _NOT_THERE)
+    one, position = shown(user, org_id, consumer, topic)
+    [state] = task_states([position], now)
+    return {
+        "at": now.isoformat(),
+        **details(one, now, state),
+        "moves": actions.moves(position) if may_move(user, one) else [],
+        "landings": _landings(user, position),
+        "moved": actions.moved(position),
+    }
 
 
 class OrgAsked(BaseModel):
@@ -160,22 +131,12 @@ class OrgAsked(BaseModel):
 @router.post("/org/check", dependencies=[Depends(same_origin)])
 def check_org(user: GetUserDep, asked: OrgAsked) -> dict[str, Any]:
     """Run the doctor's checks of an org, with the topics of positions that the user may see."""
-    if not _may_ask(user, asked.conn_id):
+    if not may_ask(user, asked.conn_id):
         raise HTTPException(403, f"You may not read the connection {asked.conn_id}.")
-    positions = [one.position for one in _visible(user) if one.position is not None]
+    positions = [one.position for one in visible(user) if one.position is not None]
     followed = followed_topics(positions, datetime.now(UTC))
     lines = findings.at(findings.this_process(), SfEventsHook(asked.conn_id).check_org(followed))
     return {"findings": [one.to_row() for one in lines], "not_checked": OF_WORKER}
-
-
-class Which(BaseModel):
-    """A position as the user saw it."""
-
-    org_id: str
-    consumer: str
-    topic: str
-    expected_epoch: str
-    expected_batch_number: int
 
 
 class PositionMove(Which):
@@ -193,66 +154,22 @@ class LandAgain(Which):
 @router.post("/position/move", dependencies=[Depends(same_origin)])
 def move_position(user: GetUserDep, asked: PositionMove) -> dict[str, str]:
     """Move a position."""
-    kept, position = _as_seen(user, asked)
-    if not _may_move(user, kept):
+    kept, position = as_seen(user, asked)
+    if not may_move(user, kept):
         raise HTTPException(403, f"You may not change {kept.where}.")
-    with _answered():
+    with answered():
         return {"said": actions.move(kept, position, asked.start, user.get_name())}
 
 
 @router.post("/batch/land_again", dependencies=[Depends(same_origin)])
 def land_batch_again(user: GetUserDep, asked: LandAgain) -> dict[str, str]:
     """Land a batch again."""
-    _, position = _as_seen(user, asked)
-    with _answered():
+    _, position = as_seen(user, asked)
+    with answered():
         commit = actions.commit_of(position, asked.batch_id)
-        if not _may_clear(user, commit.dag):
+        if not may_clear(user, commit.dag):
             raise HTTPException(403, f"You may not clear tasks of DAG {commit.dag}.")
         return {"said": actions.land_again(position, commit, user.get_name())}
-
-
-def _as_seen(user: Any, asked: Which) -> tuple[Kept, Position]:
-    """Return a position that the user may see, if it is as the user saw it."""
-    for one in _visible(user):
-        position = one.position
-        if position is None:
-            continue
-        if (position.org_id, position.consumer, position.topic) == (
-            asked.org_id,
-            asked.consumer,
-            asked.topic,
-        ):
-            [state] = task_states([position], datetime.now(UTC))
-            with _answered():
-                actions.check_unmoved(
-                    position, state, asked.expected_epoch, asked.expected_batch_number
-                )
-            return one, position
-    raise HTTPException(404, _NOT_THERE)
-
-
-@contextmanager
-def _answered() -> Iterator[None]:
-    """Answer with the error's sentence: 409 if the position has moved, 503 or 400 otherwise."""
-    try:
-        yield
-    except PositionConflictError as error:
-        raise HTTPException(409, str(error)) from error
-    except TransportError as error:
-        raise HTTPException(503, str(error)) from error
-    except SfEventsError as error:
-        raise HTTPException(400, str(error)) from error
-
-
-def _may_read_assets(user: Any) -> bool:
-    return bool(get_auth_manager().is_authorized_asset(method="GET", user=user))
-
-
-def _may_ask(user: Any, conn_id: str) -> bool:
-    details = ConnectionDetails(conn_id=conn_id)
-    return bool(
-        get_auth_manager().is_authorized_connection(method="GET", user=user, details=details)
-    )
 
 
 def _connections(user: Any) -> list[str]:
@@ -262,34 +179,12 @@ def _connections(user: Any) -> list[str]:
     """
     default = SfEventsHook.default_conn_name
     known = [default, *sorted(known_connections(SfEventsHook.conn_type) - {default})]
-    return [one for one in known if _may_ask(user, one)]
-
-
-def _may_move(user: Any, kept: Kept) -> bool:
-    manager = get_auth_manager()
-    if kept.store == "asset":
-        return bool(manager.is_authorized_asset(method="PUT", user=user))
-    position = kept.position
-    if position is None:
-        return False
-    key = VariableDetails(key=variable_key(position.consumer, position.topic))
-    return bool(manager.is_authorized_variable(method="PUT", user=user, details=key))
-
-
-def _may_clear(user: Any, dag: str) -> bool:
-    return bool(
-        get_auth_manager().is_authorized_dag(
-            method="PUT",
-            user=user,
-            access_entity=DagAccessEntity.TASK_INSTANCE,
-            details=DagDetails(id=dag),
-        )
-    )
+    return [one for one in known if may_ask(user, one)]
 
 
 def _landings(user: Any, position: Position) -> dict[str, str]:
     """Describe, by batch id, the landings of recent batches that the user may repeat."""
-    allowed = {one.dag: _may_clear(user, one.dag) for one in position.recent if one.dag}
+    allowed = {one.dag: may_clear(user, one.dag) for one in position.recent if one.dag}
     return {
         one.batch_id: actions.landing_again(one)
         for one in position.recent
@@ -297,25 +192,10 @@ def _landings(user: Any, position: Position) -> dict[str, str]:
     }
 
 
-def _visible(user: Any) -> list[Kept]:
-    try:
-        kept = [read(where, text) for where, text in found()]
-    except TransportError as error:
-        raise HTTPException(503, "Airflow's database does not answer.") from error
-    manager = get_auth_manager()
-    dags = manager.get_authorized_dag_ids(user=user, method="GET")
-    variables = manager.is_authorized_variable(method="GET", user=user)
-    known = known_dags({one.dag for one in kept})
-    return [
-        replace(one, dag_state=known.get(one.dag))
-        for one in kept
-        if (one.dag in dags if one.dag in known else variables)
-    ]
-
-
 def make_app() -> FastAPI:
     """Build the application that Airflow mounts."""
     app = FastAPI(title="Salesforce events", docs_url=None, redoc_url=None, openapi_url=None)
     app.include_router(router)
+    app.include_router(remedies_api.router)
     app.mount("/static", StaticFiles(directory=STATIC))
     return app

@@ -7,16 +7,21 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.batches.position.replay_id_age import known_since
+from airflow_provider_sfevents.commands.variable_rows import variables_of
+from airflow_provider_sfevents.doctor.airflow_findings import followed_topics
+from airflow_provider_sfevents.doctor.org_findings import allowance_finding
 from airflow_provider_sfevents.doctor.position_alerts import open_losses
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.positions.activity import events_in
 from airflow_provider_sfevents.positions.record import Position
 from airflow_provider_sfevents.positions.record_text import Whose
+from airflow_provider_sfevents.positions.seen_allowance import SeenAllowance, allowance_key
+from airflow_provider_sfevents.pubsub.rest.org_limits import Allowance
 from airflow_provider_sfevents.pubsub.topic_names import retention, setup_page
 from airflow_provider_sfevents.ui.troubles import troubles
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from airflow_provider_sfevents.commands.tasks.task_states import DagState, TaskState
     from airflow_provider_sfevents.positions.activity import Commit
@@ -99,6 +104,33 @@ def overview_row(kept: Kept, now: datetime, tasks: TaskState) -> dict[str, Any]:
         "extra_deliveries": position.counts.extra_deliveries,
         "loss_windows": len(open_losses(position, now)),
     }
+
+
+def allowances(positions: Sequence[Position], now: datetime) -> list[dict[str, Any]]:
+    """List the allowances of the positions' orgs, as tasks last saw them.
+
+    The time until one is empty is that of the doctor: at the rate of these positions.
+    """
+    followed = followed_topics(positions, now)
+    kept = variables_of([allowance_key(org_id) for org_id in followed])
+    rows = []
+    for org_id, topics in followed.items():
+        seen = SeenAllowance.from_json(kept.get(allowance_key(org_id), ""))
+        if seen is None:
+            continue
+        found = {seen.name: Allowance(name=seen.name, most=seen.most, left=seen.left)}
+        line = allowance_finding(found, topics.topics, topics.events_by_hour)
+        rows.append(
+            {
+                "org_id": org_id,
+                "at": seen.at,
+                "most": seen.most,
+                "left": seen.left,
+                "status": line.status.value,
+                "says": line.seen,
+            }
+        )
+    return rows
 
 
 def details(kept: Kept, now: datetime, tasks: TaskState) -> dict[str, Any]:

@@ -40,6 +40,7 @@ class WatchBackoff:
     """Error state of one watcher.
 
     :ivar settings, session: of the current round; the watcher sets them as it proceeds.
+    :ivar _kept: kind of the error that is kept; empty: none; None: not known after a start.
     :ivar listens_since: time at which the watcher began to listen; None: it does not listen.
     """
 
@@ -50,6 +51,7 @@ class WatchBackoff:
     session: Session | None = None
     listens_since: datetime | None = None
     _trouble: WatchFailure | None = None
+    _kept: str | None = None
     _state: ConnectionState = field(default_factory=ConnectionState)
 
     async def is_to_be_waited_out(self) -> bool:
@@ -78,6 +80,7 @@ class WatchBackoff:
             return ""
         trouble = watch_rules.next_trouble(self._trouble, error, now)
         _log(self._trouble, trouble, error, self.request.topic)
+        await self._keep(trouble.message, trouble.kind)
         message = ""
         if watch_rules.is_due(trouble, self.rules, now):
             trouble = watch_rules.told(trouble, now)
@@ -103,10 +106,23 @@ class WatchBackoff:
             "triggerer's.",
         }
 
-    def is_over(self) -> None:
+    async def is_over(self) -> None:
+        await self.is_well()
         if self._trouble is not None:
             log.info("Watching %s again.", self.request.topic)
             self._trouble = None
+
+    async def is_well(self) -> None:
+        """Keep that the watcher listens."""
+        await self._keep("", "")
+
+    async def _keep(self, message: str, kind: str) -> None:
+        """Keep an error, unless one of its kind is kept; an empty message says that it is over."""
+        if kind == self._kept:
+            return
+        now = self.environment.now()
+        await asyncio.to_thread(self.environment.keep_error, self.request, message, now)
+        self._kept = kind
 
     async def _now(self) -> ConnectionState:
         try:

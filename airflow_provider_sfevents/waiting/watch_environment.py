@@ -41,6 +41,10 @@ def _nothing(_: BatchRequest) -> None:
     """Do nothing with the news that a watcher listens."""
 
 
+def _forgotten(_: BatchRequest, __: str, ___: datetime) -> None:
+    """Do nothing with the last error."""
+
+
 async def _silent(_: Mapping[str, Any]) -> None:
     """Do nothing with the notice of an error."""
 
@@ -60,6 +64,9 @@ class WatcherEnvironment:
     :param sleep: pauses between two rounds of a watcher.
     :param look_seconds: while listening, seconds between two checks for manual changes.
     :param listening: called when a watcher begins to listen, and every `look_seconds` then.
+    :param well_seconds: seconds of listening after which the last error is over.
+    :param keep_error: called with the message of a new error, and with an empty one when the
+        watcher listens again; raises nothing. Blocks.
     :param notify: called with the notice of an error that is announced; raises nothing.
     :param spread: returns a random number from 0 to 1.
     """
@@ -74,6 +81,8 @@ class WatcherEnvironment:
     now: Callable[[], datetime] = _now
     listening: Callable[[BatchRequest], None] = _nothing
     notify: Callable[[Mapping[str, Any]], Awaitable[None]] = _silent
+    well_seconds: float = watch_rules.WELL_SECONDS
+    keep_error: Callable[[BatchRequest, str, datetime], None] = _forgotten
     spread: Callable[[], float] = random.random
 
     async def any_run(self, dags: Iterable[str]) -> bool:

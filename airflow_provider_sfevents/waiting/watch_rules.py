@@ -42,6 +42,9 @@ No event reports such a change."""
 CONNECTION_SECONDS = 60.0
 """In trouble: seconds between two checks whether its cause has been changed."""
 
+WELL_SECONDS = 60.0
+"""Seconds of listening after which the last error is over: a refusal comes sooner."""
+
 RETRY_SECONDS = 300.0
 """In trouble that the connection does not explain: seconds between two tries.
 

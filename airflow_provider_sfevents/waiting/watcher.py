@@ -131,7 +131,7 @@ class Watcher:
                 await self.environment.notify(self._backoff.notice(message))
             said = {**self._said(), "trouble": message} if message else None
             return _Round(pause=self._backoff.pause(), said=said)
-        self._backoff.is_over()
+        await self._backoff.is_over()
         return done
 
     async def _watch(self) -> _Round:
@@ -201,9 +201,17 @@ class Watcher:
     async def _stop_when_moved(
         self, next_batch: NextBatch, area: StagingArea, stop: asyncio.Event
     ) -> None:
-        """Set `stop` after a manual change of position or connection; no event reports it."""
+        """Set `stop` after a manual change of position or connection; no event reports it.
+
+        A listening that lasts ends the last error, too.
+        """
+        first = min(self.environment.well_seconds, self.environment.look_seconds)
+        await asyncio.sleep(first)
+        await self._backoff.is_well()
+        pause = self.environment.look_seconds - first
         while not stop.is_set():
-            await asyncio.sleep(self.environment.look_seconds)
+            await asyncio.sleep(pause)
+            pause = self.environment.look_seconds
             self.environment.listening(self.request)
             if await asyncio.to_thread(self._has_moved, next_batch, area):
                 stop.set()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from airflow_provider_sfevents.positions.watch_error import WatchError, watch_error_key
 from tests.airflow.watches import (
     announced,
     landed_once,
@@ -139,6 +140,10 @@ def test_an_error_for_a_user_starts_one_run_that_reports_it(story: Story) -> Non
     log = story.here.airflow.log("triggerer").read_text()
     assert log.count("/event/Watched_mistaken__e is not watched for now: ") == 1
     assert "not-the-secret" not in log + run.log()
+    key = watch_error_key("watched_mistaken", "/event/Watched_mistaken__e")
+    kept = WatchError.from_json(story.here.airflow.home.variable(key) or "")
+    assert kept is not None
+    assert (MEND in kept.message, kept.ended_at) == (True, "")
 
 
 def test_no_new_run_while_one_is_at_work(here: Deployment) -> None:

@@ -5,7 +5,7 @@ One query serves all positions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +19,9 @@ from airflow.utils.session import create_session
 from airflow.utils.state import TaskInstanceState
 from sqlalchemy import and_, or_, select
 
-from airflow_provider_sfevents.commands.variable_rows import told
+from airflow_provider_sfevents.commands.variable_rows import told, variables_of
 from airflow_provider_sfevents.positions.ownership import tasks_of
+from airflow_provider_sfevents.positions.watch_error import WatchError, watch_error_key
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -128,12 +129,12 @@ def waits(now: datetime) -> dict[str, int]:
 
 
 def watchers(now: datetime) -> list[dict[str, Any]]:
-    """List this package's watchers: asset, since when, and the triggerer that runs each."""
+    """List this package's watchers: asset, since when, triggerer, and last error of each."""
     statement = (
         select(
             AssetModel.name,
             AssetWatcherModel.name,
-            Trigger.created_date,
+            Trigger,
             Job.hostname,
             Job.latest_heartbeat,
         )
@@ -144,17 +145,40 @@ def watchers(now: datetime) -> list[dict[str, Any]]:
         .order_by(AssetModel.name, AssetWatcherModel.name)
     )
     with told("Watchers", "read"), create_session() as session:
-        rows = list(session.execute(statement))
+        rows = [
+            (asset, watcher, trigger.created_date, _watched(trigger), *job)
+            for asset, watcher, trigger, *job in session.execute(statement)
+        ]
+    errors = _watch_errors([watched for *_, watched, _, _ in rows])
     return [
         {
             "asset": asset,
             "watcher": watcher,
+            "consumer": watched[0],
+            "topic": watched[1],
             "since": since.isoformat(),
+            "error": errors.get(watched),
             "triggerer": host,
             "alive": beat is not None and now - beat < SILENT,
         }
-        for asset, watcher, since, host, beat in rows
+        for asset, watcher, since, watched, host, beat in rows
     ]
+
+
+def _watched(trigger: Trigger) -> tuple[str, str]:
+    """Return consumer and topic of a watcher; empty if its arguments cannot be decrypted here."""
+    try:
+        kwargs = trigger.kwargs
+    except Exception:  # noqa: BLE001 - another key, or another Airflow wrote them
+        return "", ""
+    return str(kwargs.get("consumer", "")), str(kwargs.get("topic", ""))
+
+
+def _watch_errors(watched: Sequence[tuple[str, str]]) -> dict[tuple[str, str], dict[str, str]]:
+    """Return the last errors of watchers, by consumer and topic."""
+    keys = {watch_error_key(*one): one for one in watched if all(one)}
+    found = {key: WatchError.from_json(text) for key, text in variables_of(keys).items()}
+    return {keys[key]: asdict(error) for key, error in found.items() if error is not None}
 
 
 def _state(position: Position, by_task: dict[tuple[str, str, int], list[Instance]]) -> TaskState:

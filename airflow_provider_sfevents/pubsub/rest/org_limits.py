@@ -6,6 +6,7 @@ Sources: Platform Events Developer Guide, "Platform Event Allocations"; REST API
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from dataclasses import dataclass
 from datetime import timedelta
@@ -96,7 +97,8 @@ async def require_allowance(
 ) -> None:
     """Refuse to begin while the org has fewer deliveries left than `least`.
 
-    :param seen: gets the allowance before it is judged; not if deliveries are not counted.
+    :param seen: called in a thread with the allowance before it is judged; not if deliveries are
+        not counted.
     :raises QuotaExceededError: too few are left.
     :raises SfEventsError: the number cannot be read; of the same class as the failure.
     """
@@ -110,8 +112,8 @@ async def require_allowance(
             "The org's remaining deliveries cannot be read, so no events were requested "
             f"(min_allowance={least}): {error}"
         ) from error
-    if seen and (allowance := found.get(allowance_of(topic))):
-        seen(allowance)
+    if seen and (one := found.get(allowance_of(topic))):
+        await asyncio.to_thread(seen, one)
     left = check_allowance(found, least, topic)
     log.info("The org has %d of %s left.", left.left, counted(left.most, "delivery", "deliveries"))
 

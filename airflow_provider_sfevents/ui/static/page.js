@@ -431,6 +431,19 @@ function Positions({ positions }) {
   );
 }
 
+/* The error that keeps a watcher from listening, or the last one that did. */
+
+function WatchError({ message, at, ended_at }) {
+  const when = ended_at
+    ? `It listens again since ${moment(ended_at)}. Before, since ${moment(at)}:`
+    : `Since ${moment(at)}:`;
+  return h(
+    Box,
+    { color: ended_at ? "fg.muted" : "red.fg", maxW: "32rem", whiteSpace: "normal" },
+    `${when} ${message}`,
+  );
+}
+
 function Watchers({ watchers }) {
   return h(
     Box,
@@ -439,11 +452,11 @@ function Watchers({ watchers }) {
     h(
       Table.Root,
       { "aria-labelledby": "sfevents-watchers", size: "sm" },
-      h(Columns, { names: ["Asset", "Watcher", "Since", "Triggerer"] }),
+      h(Columns, { names: ["Asset", "Watcher", "Since", "Triggerer", "Last error"] }),
       h(
         Table.Body,
         null,
-        watchers.map(({ asset, watcher, since, triggerer, alive }) =>
+        watchers.map(({ asset, watcher, since, triggerer, alive, error }) =>
           h(
             Table.Row,
             { "data-watcher": watcher, key: `${asset} ${watcher}` },
@@ -455,10 +468,29 @@ function Watchers({ watchers }) {
                 alive
                   ? `listening, on ${triggerer}`
                   : h(Text, { color: "red.fg" }, "on no living triggerer"),
+                error && h(WatchError, error),
               ],
             }),
           ),
         ),
+      ),
+    ),
+  );
+}
+
+/* Allowances as tasks last saw them: nothing is asked for this. */
+
+function Allowances({ allowances }) {
+  return h(
+    Box,
+    { as: "section", "aria-labelledby": "sfevents-allowances", mt: 6 },
+    h(Heading, { as: "h2", id: "sfevents-allowances", size: "md" }, "Allowance of deliveries"),
+    allowances.map(({ org_id, at, status, says }) =>
+      h(
+        Text,
+        { "data-allowance": org_id, key: org_id },
+        h(Badge, { colorPalette: RESULTS[status] }, status),
+        ` Org ${org_id}, as a task saw it at ${moment(at)}: ${says}`,
       ),
     ),
   );
@@ -561,7 +593,7 @@ function Overview() {
     Fragment,
     null,
     h(Heading, { as: "h1", mb: 3, size: "xl" }, "Salesforce events"),
-    h(Loaded, api, ({ positions, problems, waits, watchers, connections }) =>
+    h(Loaded, api, ({ positions, problems, waits, watchers, allowances, connections }) =>
       h(
         Fragment,
         null,
@@ -590,6 +622,7 @@ function Overview() {
           ),
         ),
         watchers.length > 0 && h(Watchers, { watchers }),
+        allowances.length > 0 && h(Allowances, { allowances }),
         connections.length > 0 && h(Org, { connections }),
       ),
     ),
@@ -753,6 +786,69 @@ function Moves({ row }) {
   );
 }
 
+/* A command that the page's server cannot carry out, with the reason. */
+
+function Command({ label, says, command }) {
+  const [copied, setCopied] = useState("");
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(command);
+      setCopied("Copied.");
+    } catch {
+      setCopied("The browser does not allow it: select the command and copy it.");
+    }
+  };
+  return h(
+    Box,
+    { "data-command": label, maxW: "60rem" },
+    h(Text, { fontWeight: "bold" }, label),
+    says.map((sentence) => h(Text, { key: sentence }, sentence)),
+    h(
+      Flex,
+      { align: "center", gap: 2, wrap: "wrap" },
+      h(Code, null, command),
+      h(
+        Button,
+        { "aria-label": `Copy: ${label}`, onClick: copy, size: "xs", variant: "outline" },
+        "Copy",
+      ),
+      h(Text, { fontSize: "xs", role: "status" }, copied),
+    ),
+  );
+}
+
+/* The batch after the position, and what mends it; loaded apart, for staging areas may be slow. */
+
+function NextBatch({ row, asked }) {
+  const api = useApi(`next_batch?${asked}`);
+  return h(
+    Box,
+    { as: "section", "aria-labelledby": "sfevents-next" },
+    h(Heading, { as: "h2", id: "sfevents-next", mt: 4, size: "md" }, "The next batch"),
+    h(Loaded, api, ({ unseen, batch_id, state, events, remedies }) =>
+      h(
+        Fragment,
+        null,
+        h(Text, null, unseen || `Batch ${batch_id}: ${state}, ${counted(events, "event")}.`),
+        h(
+          Flex,
+          { align: "start", direction: "column", gap: 2, mt: 2 },
+          remedies.map(({ name, label, says, path, command }) =>
+            path
+              ? h(Action, {
+                  act: () => change(path, row, { name }),
+                  key: `${row.epoch} ${row.batch_number} ${name}`,
+                  label,
+                  says,
+                })
+              : h(Command, { command, key: name, label, says }),
+          ),
+        ),
+      ),
+    ),
+  );
+}
+
 function PositionPage({ query }) {
   const run = query.get("run");
   const asked = new URLSearchParams(query);
@@ -821,6 +917,7 @@ function PositionPage({ query }) {
             h(Heading, { as: "h2", mt: 4, size: "md" }, "Move the position"),
             h(Moves, { row }),
           ),
+        h(NextBatch, { asked, row }),
       ),
     ),
   );

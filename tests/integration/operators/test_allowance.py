@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from airflow_provider_sfevents.emulator import Emulator, Knobs
-from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.exceptions import ConfigurationError, QuotaExceededError
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
 from airflow_provider_sfevents.operators.chain import SfEventsFetchOperator
 from airflow_provider_sfevents.operators.sfevents import SfEventsToSparkOperator
+from airflow_provider_sfevents.positions.seen_allowance import SeenAllowance, allowance_key
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.sensors.sfevents import SfEventsSensor
 from tests.integration.operators.conftest import ORDERS
+from tests.unit.positions.supervisor import Supervisor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,6 +80,24 @@ def test_enough_are_left(org: Emulator, task: Task) -> None:
     """With enough deliveries left the task runs, and the next one sees its use."""
     assert task.execute(SfEventsFetchOperator, min_allowance=MOST)["events"] == 3
     assert org.deliveries() == 3
+
+
+@pytest.mark.parametrize("least", [MOST - 1, MOST])
+def test_what_is_left_is_kept_for_the_page(
+    org: Emulator, monkeypatch: pytest.MonkeyPatch, least: int
+) -> None:
+    """The allowance that was read is kept, also if it is too small for the task."""
+    from airflow.sdk.execution_time import task_runner
+
+    SfEventsHook().fetch(ORDERS, "earliest", Bounds(max_events=1, max_seconds=120))
+    airflow = Supervisor()
+    monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", airflow, raising=False)
+    refused = pytest.raises(QuotaExceededError) if least == MOST else nullcontext()
+    with refused:
+        asyncio.run(SfEventsHook().require_allowance(ORDERS, least))
+    kept = SeenAllowance.from_json(airflow.variables[allowance_key(org.org.org_id)])
+    assert kept is not None
+    assert (kept.most, kept.left) == (MOST, MOST - 1)
 
 
 def test_a_staged_batch_needs_no_deliveries(org: Emulator, task: Task) -> None:

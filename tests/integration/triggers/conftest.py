@@ -67,6 +67,7 @@ class Watch:
     """One watcher of one consumer, as a triggerer would run it.
 
     :ivar said: its announcements so far.
+    :ivar errors: its errors so far; an empty one says that it listens again.
     :ivar runs: number of queued and running runs that Airflow reports, by DAG.
     """
 
@@ -75,6 +76,8 @@ class Watch:
     time: Time = field(default_factory=Time)
     runs: dict[str, int] = field(default_factory=dict)
     said: list[dict[str, Any]] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    well_seconds: float = 60.0
     root: Path | None = None
     settings: Callable[[], Settings] | None = None
     request: dict[str, Any] = field(default_factory=dict)
@@ -103,6 +106,8 @@ class Watch:
             look_seconds=self.look_seconds,
             now=self.time.now,
             spread=lambda: 1.0,
+            well_seconds=self.well_seconds,
+            keep_error=lambda _, message, __: self.errors.append(message),
             **self._notified(),
         )
         request = BatchRequest(

@@ -66,9 +66,26 @@ def test_a_topic_that_is_not_there_yet(consumer: Consumer, bus: Emulator) -> Non
             await watch.stays_silent(350)
             assert [(one["kind"], one["consumer"]) for one in notices] == [("watcher", "orders")]
             assert notices[0]["seen"] == watch.said[0]["trouble"]
+            assert watch.errors == [notices[0]["seen"]]
             bus.define_event("Late__e", {"City__c": "Text"})
             bus.publish("/event/Late__e", [{"City__c": "Vienna"}])
             assert (await watch.announced_events())["events"] == 1
+            assert watch.errors[1:] == [""]
+
+    asyncio.run(scenario())
+
+
+def test_listening_ends_the_last_error(consumer: Consumer, bus: Emulator) -> None:
+    """A watcher that listens without an event is not shown with an error."""
+    connection = [wrong(consumer.settings)]
+
+    async def scenario() -> None:
+        watch = Watch(consumer, settings=lambda: connection[0], well_seconds=0.01)
+        async with watch.running():
+            await watch.announced()
+            assert len(watch.errors) == 1
+            connection[0] = consumer.settings
+            await until(lambda: watch.errors[1:] == [""], "the watcher listens")
 
     asyncio.run(scenario())
 

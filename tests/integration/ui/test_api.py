@@ -15,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from airflow_provider_sfevents.emulator import Emulator
 from airflow_provider_sfevents.positions.record_text import variable_key
+from airflow_provider_sfevents.positions.seen_allowance import SeenAllowance, allowance_key
 from tests.integration.commands.registered import register, run_once, states, write_task
 from tests.unit.positions.building import ORG, TOPIC
 
@@ -34,12 +35,22 @@ def test_every_route_of_the_api_needs_a_login(page: Page) -> None:
 
     app = make_app()
     routes = {route.path for route in app.routes if hasattr(route, "methods")}
-    writes = {"/api/position/move", "/api/batch/land_again", "/api/org/check"}
-    assert routes - writes == {"/api/positions", "/api/position", "/api/metrics"}
+    writes = {
+        "/api/position/move",
+        "/api/position/forget",
+        "/api/lease/release",
+        "/api/batch/land_again",
+        "/api/run/start",
+        "/api/org/check",
+    }
+    reads = {"/api/positions", "/api/position", "/api/next_batch", "/api/metrics"}
+    assert routes == reads | writes
     assert {route.path for route in app.routes} - routes == {"/static"}
     for path in writes:
         assert page.get(path, "admin").status_code == 405
         assert page.post(path, None, {}).status_code == 401
+        for origin in ("", "https://evil.example", "null"):
+            assert page.post(path, "admin", {}, origin).status_code == 403
     for path in routes - writes:
         assert page.get(path, None).status_code == 401
         assert page.get(path, None, org_id=ORG, consumer="c", topic=TOPIC).status_code == 401
@@ -200,6 +211,27 @@ def test_an_org_is_asked_by_users_who_may_read_the_connection(
         assert bus.deliveries() == 0
         missing = page.post(path, "op", {"conn_id": "missing"}).json()["findings"]
         assert (missing[0]["status"], "is not defined" in missing[0]["seen"]) == ("failed", True)
+
+
+def test_the_allowance_that_a_task_has_seen(page: Page) -> None:
+    """It is shown with its time to users who see a position of the org, and no org is asked."""
+    from airflow.models.variable import Variable
+
+    org = f"00D{page.consumer[-8:]:0>15}"
+    page.keep(dag=page.dag, committed=datetime.now(UTC) - timedelta(hours=2), org=org)
+    seen = SeenAllowance(name="DailyDeliveredPlatformEvents", most=50_000, left=1_000, at="2026")
+    Variable.set(allowance_key(org), seen.to_json())
+
+    def shown(role: str) -> list[dict[str, Any]]:
+        found = page.get("/api/positions", role).json()["allowances"]
+        return [one for one in found if one["org_id"] == org]
+
+    [one] = shown("viewer")
+    assert (one["at"], one["left"], one["status"]) == ("2026", 1_000, "warning")
+    assert one["says"].startswith("The org has 1000 of 50000 deliveries left")
+    assert "it is not used up" in one["says"]
+    assert shown("") == []
+    Variable.delete(allowance_key(org))
 
 
 def test_a_move_needs_the_right_and_the_position_as_it_was_seen(page: Page) -> None:

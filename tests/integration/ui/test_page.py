@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -12,15 +12,20 @@ from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
+from upath import UPath
 
 from airflow_provider_sfevents.emulator import Emulator
 from airflow_provider_sfevents.positions.record import Position, advance
 from airflow_provider_sfevents.positions.record_text import variable_key
+from airflow_provider_sfevents.positions.watch_error import WatchError, watch_error_key
+from airflow_provider_sfevents.staging import leases
+from airflow_provider_sfevents.staging.area import StagingArea
 from airflow_provider_sfevents.staging.manifest import Run
 from tests.harness.airflow_runs import wait_until
 from tests.harness.airflow_services import AirflowServices
 from tests.harness.browser import chromium
 from tests.harness.foreign_packages import node_modules
+from tests.integration.ui.dead_run import leave_lease
 from tests.unit.positions.building import TOPIC, batch_after, begun
 
 if TYPE_CHECKING:
@@ -122,8 +127,45 @@ def keep(home: AirflowHome, consumer: str, hours: int) -> None:
         )
         extra = {"in_memory": 3} if consumer == "accounts" else {}
         position = advance(position, manifest, at.isoformat(), by, extra_deliveries=extra)
+    if consumer == "orders":
+        position = replace(position, staging_id=store_dag(home, consumer).staging_id())
+        folder = area_of(home).topic(position.org_id, consumer, TOPIC)
+        leave_lease(folder.batch(position.epoch, position.batch_number + 1).folder, consumer)
+    else:
+        home.know_dag(consumer, is_paused=consumer == "accounts")
     home.set_variable(variable_key(consumer, TOPIC), position.to_json())
-    home.know_dag(consumer, is_paused=consumer == "accounts")
+
+
+def area_of(home: AirflowHome) -> StagingArea:
+    """The default staging area of this Airflow."""
+    return StagingArea(UPath(home.folder / "sfevents"))
+
+
+def store_dag(home: AirflowHome, consumer: str) -> StagingArea:
+    """Write the DAG that fetches; returns its staging area."""
+    file = home.dags / f"{consumer}.py"
+    file.write_text(
+        "from airflow.sdk import DAG\n"
+        "from airflow_provider_sfevents.operators.sfevents import SfEventsToSparkOperator\n"
+        f"with DAG({consumer!r}, schedule=None):\n"
+        f"    SfEventsToSparkOperator(task_id='land', topic={TOPIC!r}, table='/lake/t')\n"
+    )
+    return area_of(home)
+
+
+def watch(home: AirflowHome) -> None:
+    """Write a DAG with a watcher that had an error, and let Airflow parse all DAGs."""
+    (home.dags / "watched.py").write_text(
+        "from airflow.sdk import DAG, Asset, AssetWatcher\n"
+        "from airflow_provider_sfevents.triggers.sfevents import SfEventsWatchTrigger\n"
+        f"trigger = SfEventsWatchTrigger({TOPIC!r}, 'orders')\n"
+        "asset = Asset('orders', watchers=[AssetWatcher(name='orders', trigger=trigger)])\n"
+        "dag = DAG('watched', schedule=[asset], is_paused_upon_creation=False)\n"
+    )
+    parsed = home.command("dags", "reserialize")
+    assert parsed.returncode == 0, parsed.stdout
+    error = WatchError(message="The topic is gone.", at=datetime.now(UTC).isoformat())
+    home.set_variable(watch_error_key("orders", TOPIC), error.to_json())
 
 
 @contextmanager
@@ -131,6 +173,7 @@ def api_server(home: AirflowHome, bus: Emulator) -> Iterator[AirflowServices]:
     """Run Airflow's API server below a path, with positions and a connection to the org."""
     for consumer, hours in AGES.items():
         keep(home, consumer, hours)
+    watch(home)
     home.connect("sfevents_default", bus.connection())
     with AirflowServices.running(home, ("api-server",), path="/lake") as airflow:
         yield airflow
@@ -168,9 +211,22 @@ def move_by_keyboard(window: Window, home: AirflowHome) -> None:
     assert kept(home, "accounts").replay_id == "latest"
 
 
+def release_by_keyboard(window: Window, home: AirflowHome) -> None:
+    """Release the lease that a dead run left, without a mouse after the first click."""
+    position = kept(home, "orders")
+    batch = area_of(home).topic(position.org_id, "orders", TOPIC).batch(position.epoch, 6)
+    label = f"Release batch {batch.batch_id}"
+    window.click("button", label)
+    wait_until(lambda: "run run-2" in window.focused(), "what the action does")
+    window.press(Keys.TAB, Keys.ENTER)
+    wait_until(lambda: "is released" in window.focused(), "the action's answer")
+    assert not leases.may_be_held(batch.folder)
+
+
 def test_the_page_leads_from_the_menu_to_the_run(airflow_home: AirflowHome) -> None:
     """Below a base_url with a path, the menu leads to the overview, a consumer, and its run.
 
+    A batch that a dead run holds is released; where the page cannot, it has the command.
     A fresh, an amber and a red position are told apart. The org is asked. The red one's trouble
     leads to what mends it, and it is moved by the keyboard, after a question that says what will
     happen. An accessibility checker finds nothing, in light and dark mode. Nothing is loaded from
@@ -190,6 +246,7 @@ def test_the_page_leads_from_the_menu_to_the_run(airflow_home: AirflowHome) -> N
             lambda: window.levels() == {"orders": "fresh", "invoices": "amber", "accounts": "red"},
             "the overview",
         )
+        assert "The topic is gone." in str(window.texts("tr[data-watcher]"))
         ask_org(window)
         assert bus.deliveries() == 0
         window.require_accessible()
@@ -200,8 +257,12 @@ def test_the_page_leads_from_the_menu_to_the_run(airflow_home: AirflowHome) -> N
         [trouble] = window.texts("[data-trouble]")
         assert trouble.splitlines()[1:] == ["Unpause it.", "airflow dags unpause accounts"]
         move_by_keyboard(window, airflow_home)
+        wait_until(lambda: any(window.texts("[data-command]")), "the commands")
+        forget = f"airflow sfevents position forget accounts {TOPIC}"
+        assert any(forget in text for text in window.texts("[data-command]"))
         browser.back()
         window.click("a", "orders")
+        release_by_keyboard(window, airflow_home)
         window.click("a", "run_4")
         wait_until(
             lambda: browser.current_url.startswith(f"{origin}/lake/dags/orders/runs/run_4"),

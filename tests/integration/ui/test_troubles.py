@@ -16,12 +16,13 @@ from airflow.sdk import DAG
 
 from airflow_provider_sfevents.emulator import Emulator
 from airflow_provider_sfevents.positions.record_text import variable_key
+from airflow_provider_sfevents.positions.watch_error import WatchError, watch_error_key
 from airflow_provider_sfevents.staging.manifest import LossWindow
 from tests.integration.commands.registered import register, run_once, states, write_task
 from tests.unit.positions.building import ORG, TOPIC
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from tests.integration.ui.conftest import Page
 
@@ -236,46 +237,84 @@ def test_a_record_that_is_no_position_is_mended_by_the_command(
     assert len(page.rows("op")) == 1
 
 
-def test_waits_without_a_triggerer_are_mended_by_a_triggerer(page: Page) -> None:
-    """A watcher that no living triggerer runs is silent until one has it; others do not count."""
-    from airflow.jobs.job import Job
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watching:
+    """A watcher of the page's consumer, and another provider's, in Airflow's database."""
+
+    page: Page
+    asset: int
+    triggers: tuple[int, ...]
+
+    def shown(self, role: str = "viewer") -> list[dict[str, Any]]:
+        found = self.page.get("/api/positions", role).json()["watchers"]
+        return [one for one in found if one["watcher"] == self.page.consumer]
+
+    def alive(self, role: str = "viewer") -> list[bool]:
+        return [bool(one["alive"]) for one in self.shown(role)]
+
+
+@pytest.fixture
+def watching(page: Page) -> Iterator[Watching]:
     from airflow.models.asset import AssetModel, AssetWatcherModel
     from airflow.models.trigger import Trigger
     from airflow.utils.session import create_session
     from sqlalchemy import delete
 
-    def waits() -> tuple[int, int]:
-        found = page.get("/api/positions", "viewer").json()["waits"]
-        return int(found["alive"]), int(found["silent"])
-
-    def watching(role: str = "viewer") -> list[bool]:
-        found = page.get("/api/positions", role).json()["watchers"]
-        return [bool(one["alive"]) for one in found if one["watcher"] == page.consumer]
-
-    alive, quiet = waits()
     ours = "airflow_provider_sfevents.triggers.sfevents.SfEventsWatchTrigger"
+    kwargs = {"consumer": page.consumer, "topic": TOPIC}
     with create_session() as session:
-        triggers = [Trigger(classpath=one, kwargs={}) for one in (ours, "other.Trigger")]
+        triggers = [Trigger(classpath=one, kwargs=kwargs) for one in (ours, "other.Trigger")]
         session.add_all(triggers)
         asset = AssetModel(name=f"salesforce://{page.consumer}", uri=page.consumer)
         session.add(asset)
         session.flush()
-        ids = [one.id for one in triggers]
+        ids = tuple(one.id for one in triggers)
         for one in ids:
             watcher = AssetWatcherModel(name=page.consumer, asset_id=asset.id, trigger_id=one)
             session.add(watcher)
         asset_id = asset.id
-    assert (waits(), watching(), watching("")) == ((alive, quiet + 1), [False], [])
-    with create_session() as session:
-        job = Job(job_type="TriggererJob", state="running", latest_heartbeat=datetime.now(UTC))
-        session.add(job)
-        session.flush()
-        session.get(Trigger, ids[0]).triggerer_id = job.id
-        job_id = job.id
-    assert (waits(), watching()) == ((alive + 1, quiet), [True])
+    yield Watching(page=page, asset=asset_id, triggers=ids)
     with create_session() as session:
         session.execute(delete(AssetWatcherModel).where(AssetWatcherModel.asset_id == asset_id))
         session.delete(session.get(AssetModel, asset_id))
         for one in ids:
             session.delete(session.get(Trigger, one))
+
+
+def test_waits_without_a_triggerer_are_mended_by_a_triggerer(
+    page: Page, watching: Watching
+) -> None:
+    """A watcher that no living triggerer runs is silent until one has it; others do not count."""
+    from airflow.jobs.job import Job
+    from airflow.models.trigger import Trigger
+    from airflow.utils.session import create_session
+
+    def waits() -> tuple[int, int]:
+        found = page.get("/api/positions", "viewer").json()["waits"]
+        return int(found["alive"]), int(found["silent"])
+
+    alive, silent = waits()
+    assert (watching.alive(), watching.alive("")) == ([False], [])
+    with create_session() as session:
+        job = Job(job_type="TriggererJob", state="running", latest_heartbeat=datetime.now(UTC))
+        session.add(job)
+        session.flush()
+        session.get(Trigger, watching.triggers[0]).triggerer_id = job.id
+        job_id = job.id
+    assert (waits(), watching.alive()) == ((alive + 1, silent - 1), [True])
+    with create_session() as session:
         session.delete(session.get(Job, job_id))
+
+
+def test_a_watcher_is_shown_with_its_last_error(page: Page, watching: Watching) -> None:
+    """The error is read by consumer and topic of the watcher, and is no position."""
+    from airflow.models.variable import Variable
+
+    [before] = watching.shown()
+    assert before["error"] is None
+    key, error = watch_error_key(page.consumer, TOPIC), WatchError(message="No topic.", at="2026")
+    Variable.set(key, error.to_json())
+    [found] = watching.shown()
+    assert found["error"] == {"message": "No topic.", "at": "2026", "ended_at": ""}
+    assert page.consumer not in str(page.get("/api/positions", "op").json()["problems"])
+    Variable.delete(key)

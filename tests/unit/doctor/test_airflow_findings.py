@@ -12,6 +12,7 @@ from airflow_provider_sfevents.doctor.airflow_findings import (
     position_finding,
     read_positions,
     triggerer_finding,
+    watcher_finding,
 )
 from airflow_provider_sfevents.doctor.findings import CheckStatus, Finding
 from airflow_provider_sfevents.staging.keepalive_point import KeepalivePoint
@@ -37,6 +38,38 @@ def test_a_dead_triggerer_is_a_failure(seen: SeenTriggerer | None, status: Check
     line = triggerer_finding(seen)
     assert line.status is status
     assert ("airflow triggerer" in line.remedy) is (status is not CheckStatus.OK)
+
+
+@pytest.mark.parametrize(
+    ("alive", "error", "status", "seen"),
+    [
+        (True, None, CheckStatus.OK, "It runs on here since 2026."),
+        (False, None, CheckStatus.FAILED, "orders is watched on no living triggerer."),
+        (
+            True,
+            {"message": "No topic. Create it.", "at": "2026", "ended_at": ""},
+            CheckStatus.FAILED,
+            "Since 2026: No topic.",
+        ),
+        (
+            True,
+            {"message": "No topic.", "at": "2026", "ended_at": "2027"},
+            CheckStatus.OK,
+            "It runs on here since 2026. Its last error ended at 2027: No topic.",
+        ),
+    ],
+)
+def test_a_watcher_that_does_not_listen_is_a_failure(
+    alive: bool, error: dict[str, str] | None, status: CheckStatus, seen: str
+) -> None:
+    """An error that has ended is told, and is no failure."""
+    of = {"consumer": "orders", "topic": "/event/Order__e", "asset": "orders", "since": "2026"}
+    line = watcher_finding({**of, "triggerer": "here", "alive": alive, "error": error})
+    assert (line.checked, line.status, line.seen) == (
+        "watcher orders /event/Order__e",
+        status,
+        seen,
+    )
 
 
 def test_a_task_does_not_see_the_triggerer() -> None:
