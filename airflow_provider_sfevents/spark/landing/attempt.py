@@ -89,10 +89,9 @@ class LandingAttempt:
         writer = self._writer()
         try:
             self._make_folder()
-            # The ledger is read while Spark writes, which is rarely wasted: a batch that has
-            # landed seldom lands again.
-            side_by_side(lambda act: act(), (writer.write, self._fence.check))
-            before = self._fence.landed()
+            # The ledger is read while Spark writes: a batch that has landed seldom lands again.
+            _, view = side_by_side(lambda act: act(), (writer.write, self._fence.check))
+            before = view.row if view else None
             return self._receipt(self._land(writer))
         except OtherFormLandedError as other:
             # Killed attempts at this form, too: no landing of this form will come by any more.
