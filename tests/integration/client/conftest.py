@@ -8,6 +8,7 @@ import pytest
 
 from airflow_provider_sfevents.client import Client
 from airflow_provider_sfevents.emulator import Emulator, Knobs
+from tests.harness.event_loops import BACKEND
 from tests.integration.client.numbered import topic_of
 from tests.integration.pubsub.emulated import settings_of
 
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def anyio_backend() -> str:
-    return "asyncio"
+def anyio_backend() -> tuple[str, dict[str, Any]]:
+    return BACKEND
 
 
 @pytest.fixture(scope="module")

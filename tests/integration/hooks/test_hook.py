@@ -17,6 +17,7 @@ from airflow_provider_sfevents.exceptions import (
 from airflow_provider_sfevents.hooks.connection import AUTHS
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
 from airflow_provider_sfevents.pubsub.bounds import Bounds
+from tests.harness.event_loops import BACKEND
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,8 +29,8 @@ SOON = Bounds(idle_seconds=0.4)
 
 
 @pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
+def anyio_backend() -> tuple[str, dict[str, Any]]:
+    return BACKEND
 
 
 @pytest.fixture(params=AUTHS)
