@@ -97,9 +97,10 @@ docs: dev ## build the documentation as a site, in build/docs; a warning fails i
 	@python -m sphinx -W --keep-going -q -b html docs build/docs
 	@echo "build/docs/index.html"
 
-docs-pages: dev ## make the reference pages that come from code: errors, Spark jobs
+docs-pages: dev ## make what comes from code in the reference: errors, Spark jobs, the page's API
 	@python -m scripts.errors_page
 	@python -m scripts.options_page
+	@python -m scripts.openapi_file
 
 proto: ## generate the Python code from pubsub_api.proto
 	@scripts/proto.sh

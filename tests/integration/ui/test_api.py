@@ -16,6 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from airflow_provider_sfevents.emulator import Emulator
 from airflow_provider_sfevents.positions.record_text import variable_key
 from airflow_provider_sfevents.positions.seen_allowance import SeenAllowance, allowance_key
+from scripts import openapi_file
 from tests.integration.commands.registered import register, run_once, states, write_task
 from tests.unit.positions.building import ORG, TOPIC
 
@@ -57,6 +58,11 @@ def test_every_route_of_the_api_needs_a_login(page: Page) -> None:
     for path in ("/docs", "/redoc", "/openapi.json", "/static/../api.py", "/static/"):
         assert page.get(path, None).status_code == 404
     assert page.get("/static/page.js", None).status_code == 200
+
+
+def test_the_openapi_file_is_the_api() -> None:
+    """The file in the docs has the routes of today; `make docs-pages` makes it."""
+    assert openapi_file.FILE.read_text() == openapi_file.text()
 
 
 def test_the_plugin_loads_without_fastapi() -> None:
