@@ -31,7 +31,7 @@ pytestmark = [
 
 
 def test_every_route_of_the_api_needs_a_login(page: Page) -> None:
-    """Each route without a token is refused, and only the static files of the page are public."""
+    """Each route needs a token, a viewer changes nothing, and only the static files are public."""
     from airflow_provider_sfevents.ui.api import make_app
 
     app = make_app()
@@ -58,6 +58,16 @@ def test_every_route_of_the_api_needs_a_login(page: Page) -> None:
     for path in ("/docs", "/redoc", "/openapi.json", "/static/../api.py", "/static/"):
         assert page.get(path, None).status_code == 404
     assert page.get("/static/page.js", None).status_code == 200
+
+    page.keep(dag=page.dag, committed=datetime.now(UTC))
+    before = page.position()
+    whole = page.seen(start="earliest", batch_id=before.recent[-1].batch_id, conn_id="x", name="x")
+    refused = {path: page.post(path, "viewer", whole).status_code for path in writes}
+    assert refused == {**dict.fromkeys(writes, 403), "/api/run/start": 404}
+    assert page.position() == before
+    for path in reads:
+        query = {"org_id": ORG, "consumer": page.consumer, "topic": TOPIC}
+        assert page.get(path, "viewer", **query).status_code == 200
 
 
 def test_the_openapi_file_is_the_api() -> None:
