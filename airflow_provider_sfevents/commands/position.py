@@ -60,6 +60,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sfevents.commands.staged_batches import BatchOverview
     from airflow_provider_sfevents.positions.record import Position
+    from airflow_provider_sfevents.staging.manifest import LossWindow
 
 
 @suppress_logs_and_warning
@@ -159,19 +160,35 @@ def acknowledge(args: Namespace) -> None:
     """Acknowledge the position's loss windows, so that they are no alert any more."""
     reached = reach(args)
     with in_hand(args, reached, ("acknowledge",), moves=False):
-        position = reached.position
-        last = max((one.at for one in position.loss_windows), default="") if position else ""
-        if position is None or last <= position.losses_acknowledged:
+        windows = unacknowledged(reached)
+        if not windows:
             say(f"{reached.store.where} has no loss window that is not acknowledged.")
             return
-        windows = [one for one in position.loss_windows if one.at > position.losses_acknowledged]
-        confirm(
-            args,
-            *(f"Events after {one.after} may have been missed: {one.why}." for one in windows),
-            "These loss windows stay recorded, and are no alert any more.",
-        )
-        stores.write(reached.store, replace(position, losses_acknowledged=last))
+        confirm(args, *(describe_loss(one) for one in windows), ACKNOWLEDGING)
+        acknowledge_held(reached)
     say(f"{reached.store.where}: {counted(len(windows), 'loss window')} acknowledged.")
+
+
+ACKNOWLEDGING = "These loss windows stay recorded, and are no alert any more."
+
+
+def unacknowledged(reached: Reached) -> list[LossWindow]:
+    """Return the position's loss windows that no user has acknowledged."""
+    position = reached.position
+    if position is None:
+        return []
+    return [one for one in position.loss_windows if one.at > position.losses_acknowledged]
+
+
+def describe_loss(window: LossWindow) -> str:
+    return f"Events after {window.after} may have been missed: {window.why}."
+
+
+def acknowledge_held(reached: Reached) -> None:
+    """Acknowledge all loss windows; within `in_hand`."""
+    if reached.position and (windows := unacknowledged(reached)):
+        last = max(one.at for one in windows)
+        stores.write(reached.store, replace(reached.position, losses_acknowledged=last))
 
 
 def forget_held(reached: Reached) -> None:

@@ -1,4 +1,4 @@
-"""Remedies of the page beside moves of a position: release, forget, flush, entity snapshot.
+"""Remedies of the page beside moves: release, acknowledge, forget, flush, entity snapshot.
 
 1. A remedy that the page's server can carry out has a path; the others have a command, and the
    reason why it is needed.
@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import shlex
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow.api.common.trigger_dag import trigger_dag
@@ -18,10 +19,12 @@ from airflow.exceptions import AirflowException
 from airflow.utils.types import DagRunTriggeredByType
 
 from airflow_provider_sfevents.commands.output import invocation
+from airflow_provider_sfevents.commands.position import ACKNOWLEDGING, describe_loss
 from airflow_provider_sfevents.commands.tasks.stored_tasks import snapshot_tasks
 from airflow_provider_sfevents.commands.tasks.task_states import known_dags
 from airflow_provider_sfevents.commands.variable_rows import told
 from airflow_provider_sfevents.counting import counted
+from airflow_provider_sfevents.doctor.position_alerts import open_losses
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.staging.lease_holder import LeaseState
 from airflow_provider_sfevents.ui import staged
@@ -98,6 +101,7 @@ def find(kept: Kept, position: Position, task: StoredTask | None) -> Remedies:
         batch, last = seen.look(position), seen.look(position, after=0)
     offered = [
         *_release(position, batch, why, command, task),
+        *_acknowledge(position, why, command),
         _forget(why, command),
         *_flush(position, task, last, seen=not why),
         *_snapshot(position, task),
@@ -132,6 +136,18 @@ def _release(
         path="" if why else "lease/release",
         command=command("batches", "release", batch_id) if why else "",
         dag=task.dag if task else position.committed_by.dag,
+    )
+
+
+def _acknowledge(position: Position, why: str, command: Callable[..., str]) -> Iterator[Remedy]:
+    if not (losses := open_losses(position, datetime.now(UTC))):
+        return
+    yield Remedy(
+        name="acknowledge",
+        label=f"Acknowledge {counted(len(losses), 'loss window')}",
+        says=(why,) if why else (*map(describe_loss, losses), ACKNOWLEDGING),
+        path="" if why else "position/acknowledge",
+        command=command("position", "acknowledge") if why else "",
     )
 
 

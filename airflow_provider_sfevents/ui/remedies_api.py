@@ -72,6 +72,18 @@ def forget_position(user: GetUserDep, asked: Which) -> dict[str, str]:
     return {"said": said}
 
 
+@router.post("/position/acknowledge", dependencies=[Depends(same_origin)])
+def acknowledge_losses(user: GetUserDep, asked: Which) -> dict[str, str]:
+    """Acknowledge the loss windows of a position."""
+    kept, position = as_seen(user, asked)
+    if not may_move(user, kept):
+        raise HTTPException(403, f"You may not change {kept.where}.")
+    with answered():
+        said = staged.acknowledge(staged.reach(kept, position, fetching_task(position.owner)))
+        actions.log("sfevents.position.acknowledge", user.get_name(), position)
+    return {"said": said}
+
+
 class RunAsked(Which):
     """A remedy of a position that is a run.
 

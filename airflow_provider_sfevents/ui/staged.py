@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.commands import next_run, staged_batches
 from airflow_provider_sfevents.commands.command_context import Reached
-from airflow_provider_sfevents.commands.position import forget_held, in_hand
+from airflow_provider_sfevents.commands.position import acknowledge_held, forget_held, in_hand
 from airflow_provider_sfevents.commands.stores import open_row
 from airflow_provider_sfevents.exceptions import PositionConflictError, SfEventsError
 from airflow_provider_sfevents.hooks.staging_access import staging_root
@@ -137,6 +137,16 @@ def forget(staged: StagedPosition) -> str:
     with in_hand(staged.args, staged.reached, ("forget",)):
         forget_held(staged.reached)
     return f"{staged.reached.store.where} is forgotten. {FORGETTING[1]}"
+
+
+def acknowledge(staged: StagedPosition) -> str:
+    """Acknowledge the position's loss windows; returns a sentence with the result.
+
+    :raises ConfigurationError: a task is at work on the batch after it.
+    """
+    with in_hand(staged.args, staged.reached, ("acknowledge",), moves=False):
+        acknowledge_held(staged.reached)
+    return f"The loss windows of {staged.reached.store.where} are acknowledged."
 
 
 FORGETTING = (

@@ -39,6 +39,7 @@ def test_every_route_of_the_api_needs_a_login(page: Page) -> None:
     writes = {
         "/api/position/move",
         "/api/position/forget",
+        "/api/position/acknowledge",
         "/api/lease/release",
         "/api/batch/land_again",
         "/api/run/start",

@@ -1,4 +1,4 @@
-"""Remedies of the page: release, forget, flush and entity snapshot, or the command for them."""
+"""Remedies of the page beside moves, or the commands for them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from airflow_provider_sfevents.positions.record_text import variable_key
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.area import StagingArea
 from airflow_provider_sfevents.staging.lease_holder import LeaseHolder
-from airflow_provider_sfevents.staging.manifest import Receipt, Run
+from airflow_provider_sfevents.staging.manifest import LossWindow, Receipt, Run
 from airflow_provider_sfevents.staging.storage import durable_files
 from tests.integration.commands.registered import register
 from tests.integration.ui.dead_run import leave_lease
@@ -104,6 +104,29 @@ def test_a_living_run_keeps_its_lease_and_the_position(page: Page, tmp_path: Pat
         lease.check()
     assert page.position() == before
     assert audited(page.dag) == []
+
+
+def test_loss_windows_are_acknowledged(page: Page, tmp_path: Path) -> None:
+    """A new loss window is described and acknowledged; it stays recorded, and is no alert then."""
+    from airflow.models.variable import Variable
+
+    at = datetime.now(UTC).isoformat()
+    lost = LossWindow(after="0a", start="earliest", at=at, why="the replay id had expired")
+    fetch_from(page, tmp_path)
+    losing = replace(page.position(), losses=(lost,))
+    Variable.set(variable_key(page.consumer, TOPIC), losing.to_json())
+    offered = remedies(page, "op")["acknowledge"]
+    assert offered["label"] == "Acknowledge 1 loss window"
+    assert offered["says"][0] == "Events after 0a may have been missed: the replay id had expired."
+    path, asked = "/api/position/acknowledge", page.seen()
+    assert page.post(path, "viewer", asked).status_code == 403
+
+    said = page.post(path, "op", asked).json()["said"]
+
+    assert said.endswith("are acknowledged.")
+    assert "acknowledge" not in remedies(page, "op")
+    assert (page.position().losses_acknowledged, page.position().losses) == (at, (lost,))
+    assert [event for event, *_ in audited(page.dag)] == ["sfevents.position.acknowledge"]
 
 
 def test_a_position_is_forgotten_on_purpose(page: Page, tmp_path: Path) -> None:
