@@ -70,7 +70,9 @@ class Window:
         ActionChains(self.browser).send_keys(*keys).perform()
 
     def focused(self) -> str:
-        return str(self.browser.switch_to.active_element.text)
+        with suppress(StaleElementReferenceException):
+            return str(self.browser.switch_to.active_element.text)
+        return ""
 
     def complaints(self) -> list[str]:
         """Return what the accessibility checker axe-core finds wrong on the page."""
