@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 BURSTS = {"connect": 10, "record": 5, "submit": 5}
 MOST_EVENTS = 100
-MORE_SECONDS = {"connect": 4.0, "record": 4.0, "submit": 6.0}
+MORE_SECONDS = {"connect": 4.0, "record": 4.0, "submit": 4.0}
 STAGES = ("announced", "queued", "begun", "staged", "row", "record")
 
 DAGS = """

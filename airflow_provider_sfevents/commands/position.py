@@ -160,7 +160,7 @@ def acknowledge(args: Namespace) -> None:
     """Acknowledge the position's loss windows, so that they are no alert any more."""
     reached = reach(args)
     with in_hand(args, reached, ("acknowledge",), moves=False):
-        windows = unacknowledged(reached)
+        windows = reached.position.new_losses if reached.position else ()
         if not windows:
             say(f"{reached.store.where} has no loss window that is not acknowledged.")
             return
@@ -172,23 +172,16 @@ def acknowledge(args: Namespace) -> None:
 ACKNOWLEDGING = "These loss windows stay recorded, and are no alert any more."
 
 
-def unacknowledged(reached: Reached) -> list[LossWindow]:
-    """Return the position's loss windows that no user has acknowledged."""
-    position = reached.position
-    if position is None:
-        return []
-    return [one for one in position.loss_windows if one.at > position.losses_acknowledged]
-
-
 def describe_loss(window: LossWindow) -> str:
     return f"Events after {window.after} may have been missed: {window.why}."
 
 
 def acknowledge_held(reached: Reached) -> None:
     """Acknowledge all loss windows; within `in_hand`."""
-    if reached.position and (windows := unacknowledged(reached)):
-        last = max(one.at for one in windows)
-        stores.write(reached.store, replace(reached.position, losses_acknowledged=last))
+    position = reached.position
+    if position and position.new_losses:
+        last = position.new_losses[-1].at
+        stores.write(reached.store, replace(position, losses_acknowledged=last))
 
 
 def forget_held(reached: Reached) -> None:

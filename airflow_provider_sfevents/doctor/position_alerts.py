@@ -153,11 +153,7 @@ def untold(alerts: Iterable[Alert], told: Iterable[Mapping[str, Any]]) -> list[A
 
 def open_losses(position: Position, now: datetime) -> list[LossWindow]:
     """Return the loss windows that need attention: new ones that no user has acknowledged."""
-    return [
-        one
-        for one in position.loss_windows
-        if one.at > position.losses_acknowledged and now - datetime.fromisoformat(one.at) < AGAIN
-    ]
+    return [one for one in position.new_losses if now - datetime.fromisoformat(one.at) < AGAIN]
 
 
 def loss_remedy(position: Position) -> str:

@@ -173,10 +173,7 @@ class SfEventsHook(BaseHook):
         :raises SfEventsError: the number cannot be read.
         """
         async with self.rest() as rest:
-            org_id = (await rest.session()).org_id
-            await org_limits.require_allowance(
-                rest, topic, least, partial(self._tell_allowance, org_id)
-            )
+            await org_limits.require_allowance(rest, topic, least, self._tell_allowance)
 
     def _tell_allowance(self, org_id: str, seen: Allowance) -> None:
         """Measure and keep an allowance, also one that is too low to begin. Blocks."""

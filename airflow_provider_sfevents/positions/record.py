@@ -110,6 +110,12 @@ class Position:
         return (*self.losses, *([self.loss] if self.loss else []))
 
     @property
+    def new_losses(self) -> tuple[LossWindow, ...]:
+        """Loss windows after the acknowledged ones, by their order: clocks of workers differ."""
+        windows, known = self.loss_windows, self.losses_acknowledged
+        return windows[max((n for n, one in enumerate(windows, 1) if one.at == known), default=0) :]
+
+    @property
     def is_pinned(self) -> bool:
         """True if `start` means the same for every task, which `latest` does not."""
         return self.start != LATEST

@@ -129,6 +129,12 @@ def may_move(user: Any, kept: Kept) -> bool:
     return bool(manager.is_authorized_variable(method="PUT", user=user, details=key))
 
 
+def require_move(user: Any, kept: Kept) -> None:
+    """Refuse a user who may not change the store of a position."""
+    if not may_move(user, kept):
+        raise HTTPException(403, f"You may not change {kept.where}.")
+
+
 def may_clear(user: Any, dag: str) -> bool:
     return _may_change(user, "PUT", dag, DagAccessEntity.TASK_INSTANCE)
 
@@ -152,6 +158,7 @@ def _may_change(
 
 
 def visible(user: Any) -> list[Kept]:
+    """Return the records that the user may see, those that are no position, too."""
     try:
         kept = [read(where, text) for where, text in found()]
     except TransportError as error:

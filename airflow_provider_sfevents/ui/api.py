@@ -48,6 +48,7 @@ from airflow_provider_sfevents.ui.access import (
     may_clear,
     may_move,
     may_read_assets,
+    require_move,
     same_origin,
     shown,
     visible,
@@ -155,8 +156,7 @@ class LandAgain(Which):
 def move_position(user: GetUserDep, asked: PositionMove) -> dict[str, str]:
     """Move a position."""
     kept, position = as_seen(user, asked)
-    if not may_move(user, kept):
-        raise HTTPException(403, f"You may not change {kept.where}.")
+    require_move(user, kept)
     with answered():
         return {"said": actions.move(kept, position, asked.start, user.get_name())}
 

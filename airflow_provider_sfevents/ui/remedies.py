@@ -12,6 +12,7 @@ import json
 import shlex
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow.api.common.trigger_dag import trigger_dag
@@ -89,7 +90,7 @@ def find(kept: Kept, position: Position, task: StoredTask | None) -> Remedies:
     :param task: the one that fetches; None: Airflow has no such task.
     """
     args = staged.arguments(kept, position, task)
-    command = _commands(args)
+    command = partial(invocation, args)
     try:
         seen = staged.reach(kept, position, task)
     except staged.UnseenError as error:
@@ -107,10 +108,6 @@ def find(kept: Kept, position: Position, task: StoredTask | None) -> Remedies:
         *_snapshot(position, task),
     ]
     return Remedies(offered=tuple(offered), batch=batch, unseen=unseen)
-
-
-def _commands(args: Any) -> Callable[..., str]:
-    return lambda *words: invocation(args, *words)
 
 
 def _release(
@@ -253,11 +250,8 @@ def _text(task: StoredTask | None, name: str) -> str:
 
 def _paused(dag: str) -> list[str]:
     state = known_dags({dag}).get(dag)
-    return (
-        ["The DAG is paused: the run begins once it is unpaused."]
-        if state is None or (state.is_paused)
-        else []
-    )
+    waits = state is None or state.is_paused
+    return ["The DAG is paused: the run begins once it is unpaused."] if waits else []
 
 
 def start(remedy: Remedy, user: str) -> str:

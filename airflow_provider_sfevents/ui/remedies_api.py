@@ -5,7 +5,7 @@ They are apart from the position's own route, because they read the staging area
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.api_fastapi.core_api.security import GetUserDep, get_user
 from fastapi import APIRouter, Depends, HTTPException
@@ -20,9 +20,13 @@ from airflow_provider_sfevents.ui.access import (
     may_edit,
     may_move,
     may_trigger,
+    require_move,
     same_origin,
     shown,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 router = APIRouter(prefix="/api", dependencies=[Depends(get_user)])
 
@@ -52,7 +56,9 @@ def release_lease(user: GetUserDep, asked: Which) -> dict[str, str]:
     kept, position = as_seen(user, asked, may_run=True)
     task = fetching_task(position.owner)
     dag = task.dag if task else position.committed_by.dag
-    if not (may_edit(user, dag) if dag else may_move(user, kept)):
+    if not dag:
+        require_move(user, kept)
+    elif not may_edit(user, dag):
         raise HTTPException(403, f"You may not edit DAG {dag}.")
     with answered():
         said = staged.release(staged.reach(kept, position, task), position)
@@ -63,24 +69,27 @@ def release_lease(user: GetUserDep, asked: Which) -> dict[str, str]:
 @router.post("/position/forget", dependencies=[Depends(same_origin)])
 def forget_position(user: GetUserDep, asked: Which) -> dict[str, str]:
     """Forget a position."""
-    kept, position = as_seen(user, asked)
-    if not may_move(user, kept):
-        raise HTTPException(403, f"You may not change {kept.where}.")
-    with answered():
-        said = staged.forget(staged.reach(kept, position, fetching_task(position.owner)))
-        actions.log("sfevents.position.forget", user.get_name(), position)
-    return {"said": said}
+    return _changed(user, asked, staged.forget, "sfevents.position.forget")
 
 
 @router.post("/position/acknowledge", dependencies=[Depends(same_origin)])
 def acknowledge_losses(user: GetUserDep, asked: Which) -> dict[str, str]:
     """Acknowledge the loss windows of a position."""
+    return _changed(user, asked, staged.acknowledge, "sfevents.position.acknowledge")
+
+
+def _changed(
+    user: Any, asked: Which, act: Callable[[staged.StagedPosition], str], event: str
+) -> dict[str, str]:
+    """Change a position's record beside its staging area.
+
+    :param event: of the audit log.
+    """
     kept, position = as_seen(user, asked)
-    if not may_move(user, kept):
-        raise HTTPException(403, f"You may not change {kept.where}.")
+    require_move(user, kept)
     with answered():
-        said = staged.acknowledge(staged.reach(kept, position, fetching_task(position.owner)))
-        actions.log("sfevents.position.acknowledge", user.get_name(), position)
+        said = act(staged.reach(kept, position, fetching_task(position.owner)))
+        actions.log(event, user.get_name(), position)
     return {"said": said}
 
 

@@ -1,10 +1,10 @@
-"""The batch after a position, in the staging area, and its mending: release a lease, forget.
+"""The staging area of a position: its next batch, and what changes only under that batch's lease.
 
 1. The staging area is that of the task that fetches, whose argument Airflow's database has. It
    counts only if it has the id that the position records: an empty folder of this machine would
    show no lease.
-2. If the area is not seen from here, `Unseen` has the reason, and the page shows commands, which
-   have to run on a machine that sees it.
+2. If the area is not seen from here, `UnseenError` has the reason, and the page shows commands,
+   which have to run on a machine that sees it.
 3. Looking writes nothing.
 """
 

@@ -40,7 +40,7 @@ class WatchBackoff:
     """Error state of one watcher.
 
     :ivar settings, session: of the current round; the watcher sets them as it proceeds.
-    :ivar _kept: kind of the error that is kept; empty: none; None: not known after a start.
+    :ivar _kept: kind of the error that is recorded; empty: none; None: not known after a start.
     :ivar listens_since: time at which the watcher began to listen; None: it does not listen.
     """
 
@@ -113,11 +113,11 @@ class WatchBackoff:
             self._trouble = None
 
     async def is_well(self) -> None:
-        """Keep that the watcher listens."""
+        """Record that the watcher listens."""
         await self._keep("", "")
 
     async def _keep(self, message: str, kind: str) -> None:
-        """Keep an error, unless one of its kind is kept; an empty message says that it is over."""
+        """Record an error, unless one of its kind is recorded; an empty message ends it."""
         if kind == self._kept:
             return
         now = self.environment.now()

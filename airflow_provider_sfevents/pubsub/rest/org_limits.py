@@ -93,12 +93,12 @@ def allowances(said: Any) -> dict[str, Allowance]:
 
 
 async def require_allowance(
-    rest: RestCalls, topic: str, least: int, seen: Callable[[Allowance], None] | None = None
+    rest: RestCalls, topic: str, least: int, seen: Callable[[str, Allowance], None] | None = None
 ) -> None:
     """Refuse to begin while the org has fewer deliveries left than `least`.
 
-    :param seen: called in a thread with the allowance before it is judged; not if deliveries are
-        not counted.
+    :param seen: called in a thread with the org's id and the allowance before that is judged; not
+        if deliveries are not counted.
     :raises QuotaExceededError: too few are left.
     :raises SfEventsError: the number cannot be read; of the same class as the failure.
     """
@@ -113,7 +113,7 @@ async def require_allowance(
             f"(min_allowance={least}): {error}"
         ) from error
     if seen and (one := found.get(allowance_of(topic))):
-        await asyncio.to_thread(seen, one)
+        await asyncio.to_thread(seen, (await rest.session()).org_id, one)
     left = check_allowance(found, least, topic)
     log.info("The org has %d of %s left.", left.left, counted(left.most, "delivery", "deliveries"))
 

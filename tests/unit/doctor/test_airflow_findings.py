@@ -145,6 +145,16 @@ def test_a_loss_window_fails_until_it_is_acknowledged() -> None:
         assert look(replace(known, loss=later)).status is CheckStatus.FAILED
 
 
+def test_a_worker_with_a_slow_clock_hides_no_loss_window() -> None:
+    """Windows are new by their order, so one of an earlier time than those acknowledged is new."""
+    window = LossWindow(after="0a", start="earliest", at=NOW.isoformat(), why="it expired")
+    slow = replace(window, at=(NOW - timedelta(minutes=1)).isoformat())
+    known = replace(aged(1), losses=(window,), losses_acknowledged=window.at)
+    assert known.new_losses == ()
+    assert look(replace(known, loss=slow)).status is CheckStatus.FAILED
+    assert replace(known, losses=(window, slow), losses_acknowledged=slow.at).new_losses == ()
+
+
 def test_records_that_are_no_position_are_failures() -> None:
     """Positions come sorted; a broken record has a line with its location."""
     later = replace(begun(), consumer="z")
