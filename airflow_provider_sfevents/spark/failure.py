@@ -68,10 +68,9 @@ def one_line(error: BaseException) -> str:
         )
     if name := _NO_WHEEL.search(text):
         return (
-            f"The Python of the driver or of an executor has no {name['name'].lower()}. "
-            f"Executors need pyarrow, fastavro and numpy, the "
-            "driver pandas too: install them, or ship an environment with --archives and "
-            "PYSPARK_PYTHON (docs/how-to/clusters.md)."
+            f"The Python of the driver or of an executor has no {name['name'].lower()}. Executors "
+            "need pyarrow, fastavro and numpy, the driver pandas too: install them, or ship an "
+            "environment with --archives and PYSPARK_PYTHON (docs/how-to/clusters.md)."
         )
     return (
         _of_server(text) or _of_pythons(text) or no_store(text) or _of_jars(text) or _of_files(text)
@@ -101,16 +100,14 @@ def _of_server(text: str) -> str:
 def _of_pythons(text: str) -> str:
     if differ := _PYTHONS.search(text):
         return (
-            f"Executors run Python {differ['executors']} and the driver {differ['drivers']}; "
-            f"they have to be the same. Name another one for "
-            "the executors by spark.pyspark.python, or for the driver by "
-            "spark.pyspark.driver.python (docs/how-to/clusters.md)."
+            f"Executors run Python {differ['executors']} and the driver {differ['drivers']}; they "
+            "have to be the same. Name another one for the executors by spark.pyspark.python, or "
+            "for the driver by spark.pyspark.driver.python (docs/how-to/clusters.md)."
         )
     if missing := _NO_PYTHON.search(text):
         return (
-            f"There is no Python at {missing['path']} on an executor. Install it there, or "
-            f"name the one that is there by "
-            "spark.pyspark.python (docs/how-to/clusters.md)."
+            f"There is no Python at {missing['path']} on an executor. Install it there, or name "
+            "the one that is there by spark.pyspark.python (docs/how-to/clusters.md)."
         )
     return ""
 
@@ -120,9 +117,8 @@ def _of_jars(text: str) -> str:
     if wrong is None or not re.search("delta|iceberg", text, re.IGNORECASE):
         return ""
     return (
-        f"A jar of Delta or Iceberg was built for another Spark ({wrong[0].strip()[:200]}). "
-        f"Use the builds for this one: for Spark 4.1 "
-        f"{coordinates.DELTA} and {coordinates.ICEBERG}."
+        f"A jar of Delta or Iceberg was built for another Spark ({wrong[0].strip()[:200]}). Use "
+        f"the builds for this one: for Spark 4.1 {coordinates.DELTA} and {coordinates.ICEBERG}."
     )
 
 
@@ -145,8 +141,7 @@ def _unreadable(url: str, why: str) -> str:
             f"work. Run the task again."
         )
     return (
-        f"Spark could not read the file {url} ({why}); nothing was landed. In a table, where "
-        f"it is compared with what is to land, it is "
-        "damaged or was not made by a landing: move it away. In the staging area it is "
-        "damaged. Then run the task again."
+        f"Spark could not read the file {url} ({why}); nothing was landed. In a table, where it is "
+        "compared with what is to land, it is damaged or was not made by a landing: move it away. "
+        "In the staging area it is damaged. Then run the task again."
     )

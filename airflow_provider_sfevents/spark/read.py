@@ -130,22 +130,14 @@ def read_table(
 
 
 def read_quarantine(
-    spark: SparkSession,
-    root: str,
-    *,
-    landed_only: bool = False,
-    table_format: str | None = None,
+    spark: SparkSession, root: str, *, landed_only: bool = False, table_format: str | None = None
 ) -> DataFrame:
     """Read the events that could not be decoded when they landed, of all tables below a root.
 
     :raises ConfigurationError: there are none.
     """
     return read_table(
-        spark,
-        root,
-        file_moves.QUARANTINE,
-        landed_only=landed_only,
-        table_format=table_format,
+        spark, root, file_moves.QUARANTINE, landed_only=landed_only, table_format=table_format
     )
 
 

@@ -103,9 +103,8 @@ def check_spark_version(client: str, server: str, url: str) -> None:
     if minor(client) != minor(server):
         raise ConfigurationError(
             f"The Spark Connect server at {url} runs Spark {server}, and this worker has pyspark "
-            f"{client}. Both need the same minor version: run the server with "
-            f"Spark {minor(client)}, or use a Spark connection of type spark, which runs "
-            "spark-submit."
+            f"{client}. Both need the same minor version: run the server with Spark "
+            f"{minor(client)}, or use a Spark connection of type spark, which runs spark-submit."
         )
 
 
@@ -119,9 +118,8 @@ def check_python(worker: str, server: ServerPython, url: str) -> None:
         raise ConfigurationError(_pythons_differ(url, f"{server.version} there, {worker} here"))
     if missing := [name for name in NEEDED if name in server.missing]:
         raise ConfigurationError(
-            f"The Python of the Spark Connect server at {url} has no {', '.join(missing)}. "
-            "Install there what this package needs to decode events: pip "
-            f"install {' '.join(missing)}."
+            f"The Python of the Spark Connect server at {url} has no {', '.join(missing)}. Install "
+            f"there what this package needs to decode events: pip install {' '.join(missing)}."
         )
     if server.is_shared and not server.has_package:
         raise ConfigurationError(
@@ -219,8 +217,7 @@ def fixed_settings(names: Sequence[str]) -> str:
     """Error message for settings of `conf` that a session cannot change."""
     return (
         f"conf has {', '.join(names)}, which a Spark Connect server takes at its own start only. "
-        "Give them to the server, or use a Spark connection of type spark, "
-        "which runs spark-submit."
+        "Give them to the server, or use a Spark connection of type spark, which runs spark-submit."
     )
 
 

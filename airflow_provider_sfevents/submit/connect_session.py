@@ -189,8 +189,7 @@ def open_session(
                 session.forget()
                 raise TransportError(
                     f"The Spark Connect server at {shown} does not answer within {seconds:g} s. "
-                    "Start it, or correct host, port and use_ssl of the Spark "
-                    "connection."
+                    "Start it, or correct host, port and use_ssl of the Spark connection."
                 ) from None
             yield session
         finally:

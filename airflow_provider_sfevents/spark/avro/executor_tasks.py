@@ -35,10 +35,9 @@ if TYPE_CHECKING:
 # Staged columns that are kept; `LEADING_SQL` are all before the payload's own ones.
 _PASSED = (layout.EVENT_ID, layout.RECEIVED_AT, layout.REPLAY_ID, layout.SCHEMA_ID)
 LEADING_SQL = (
-    f"{envelope.EVENT_ID} string, {envelope.EVENT_TIME} timestamp, "
-    f"{envelope.RECEIVED_AT} timestamp, {envelope.REPLAY_ID} binary, "
-    f"{envelope.SCHEMA_ID} string, {envelope.ORDINAL} bigint, "
-    f"{envelope.EVENT_DATE} date, {envelope.SPLIT} int"
+    f"{envelope.EVENT_ID} string, {envelope.EVENT_TIME} timestamp, {envelope.RECEIVED_AT} "
+    f"timestamp, {envelope.REPLAY_ID} binary, {envelope.SCHEMA_ID} string, {envelope.ORDINAL} "
+    f"bigint, {envelope.EVENT_DATE} date, {envelope.SPLIT} int"
 )
 
 

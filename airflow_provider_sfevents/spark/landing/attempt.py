@@ -112,10 +112,9 @@ class LandingAttempt:
         self._tables.ensure_holds(landed)
         if self._fence.is_other_form(landed):
             logger.warning(
-                "Batch %s has landed already in another form, staged at %s and ending at %s; "
-                "this one, staged at %s, changes nothing and "
-                "its receipt says what has landed. What comes after that belongs to the next "
-                "batch.",
+                "Batch %s has landed already in another form, staged at %s and ending at %s; this "
+                "one, staged at %s, changes nothing and its receipt says what has landed. What "
+                "comes after that belongs to the next batch.",
                 self._batch_id,
                 landed.staged_at.isoformat(),
                 landed.end,
@@ -177,9 +176,8 @@ class LandingAttempt:
             if comparison.standing(paths) == standing:
                 return
         raise StagingError(
-            f"Other batches keep landing in the tables of batch {self._batch_id} faster than "
-            f"it can be compared with them; nothing was "
-            "landed. Run the task again."
+            f"Other batches keep landing in the tables of batch {self._batch_id} faster than it "
+            "can be compared with them; nothing was landed. Run the task again."
         )
 
     def _publish(self, writer: AttemptWriter) -> LedgerRow:
@@ -215,9 +213,8 @@ class LandingAttempt:
         except OtherFormError as other:
             self._fence.check()
             raise NotLandedError(
-                f"Another landing of batch {self._batch_id}, at another form of it, has "
-                f"begun meanwhile; this landing gives way to it. "
-                "Run the task again."
+                f"Another landing of batch {self._batch_id}, at another form of it, has begun "
+                "meanwhile; this landing gives way to it. Run the task again."
             ) from other
         steps.reached(steps.LANDING_CLEAN, self._batch_id)
         self._clean((*others, LEFT_OVERS))
@@ -307,10 +304,9 @@ class LandingAttempt:
                 "which is all of them" if limit is None else f"more than max_quarantined={limit}"
             )
             raise NotLandedError(
-                f"{quarantined} of {counted(events, 'event')} of batch {self._batch_id} "
-                f"cannot be decoded, {share}; nothing was landed and the batch stays staged. "
-                f"The first reason: {writer.first_reason()}. Mend the cause and run the task "
-                "again, or raise "
+                f"{quarantined} of {counted(events, 'event')} of batch {self._batch_id} cannot be "
+                f"decoded, {share}; nothing was landed and the batch stays staged. The first "
+                f"reason: {writer.first_reason()}. Mend the cause and run the task again, or raise "
                 "max_quarantined to land them in quarantine."
             )
 

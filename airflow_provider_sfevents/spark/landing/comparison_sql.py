@@ -33,8 +33,7 @@ batch.
 
 _HEADER_SQL = (
     f"{HEADER} struct<entityName: string, transactionKey: string, sequenceNumber: bigint, "
-    f"changeType: string, "
-    "recordIds: array<string>>"
+    "changeType: string, recordIds: array<string>>"
 )
 _ROW_SQL = (
     f"{envelope.EVENT_ID} string, {envelope.ORG_ID} string, {envelope.TOPIC} string, "

@@ -98,16 +98,11 @@ def sources(plan: SchemaPlan, table: str, topic: str) -> tuple[Source, ...]:
     names = sorted({*plan.names.values(), topic.rpartition("/")[2]} - {""})
     tables = (
         Source(
-            table=name,
-            natural=name in kinds and _is_natural(kinds[name]),
-            days=DAYS_AROUND_RECEIPT,
+            table=name, natural=name in kinds and _is_natural(kinds[name]), days=DAYS_AROUND_RECEIPT
         )
         for name in names
     )
-    return (
-        Source(table=file_moves.QUARANTINE, natural=False, days=DAYS_AROUND_RECEIPT),
-        *tables,
-    )
+    return (Source(table=file_moves.QUARANTINE, natural=False, days=DAYS_AROUND_RECEIPT), *tables)
 
 
 def dates_around(dates: Iterable[str], days: int) -> list[str]:

@@ -156,11 +156,10 @@ class Fence:
         manifest = self._batch.manifest
         return NotLandedError(
             f"The manifest {self._batch.url} of batch {manifest.batch_id} is of "
-            f"{manifest.created_at}, and the batch is being landed from "
-            "a newer one; this landing gives way to it. While neither has landed the newer "
-            "one counts. If the machine it was staged on "
-            f"is lost, or if the clock of one of the machines is wrong, delete {newer_one} "
-            f"and run the task again."
+            f"{manifest.created_at}, and the batch is being landed from a newer one; this landing "
+            "gives way to it. While neither has landed the newer one counts. If the machine it was "
+            "staged on is lost, or if the clock of one of the machines is wrong, delete "
+            f"{newer_one} and run the task again."
         )
 
 

@@ -102,10 +102,7 @@ def land(
 
 
 def _landed(
-    spark: SparkSession,
-    files: Files,
-    tables: Tables,
-    options: LandingOptions,
+    spark: SparkSession, files: Files, tables: Tables, options: LandingOptions
 ) -> tuple[LandedBatch, Receipt]:
     """Plan and land; start again if another landing has recorded a table's columns meanwhile."""
     decimals = read_decimals(options.decimals)
@@ -138,9 +135,8 @@ def _landed(
         else:
             return LandedBatch(staged=batch, tables=tables, dates=attempt.dates), receipt
     raise StagingError(
-        f"The columns of the tables of {options.manifest_url} kept being recorded anew by "
-        f"other landings; nothing was landed. Run the task "
-        "again."
+        f"The columns of the tables of {options.manifest_url} kept being recorded anew by other "
+        "landings; nothing was landed. Run the task again."
     )
 
 

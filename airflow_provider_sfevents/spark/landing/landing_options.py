@@ -81,8 +81,7 @@ class LandingOptions:
         ),
     )
     keep_payload: bool = field(
-        default=False,
-        metadata=option("keep each event's raw bytes in the column raw_payload"),
+        default=False, metadata=option("keep each event's raw bytes in the column raw_payload")
     )
     decimals: Mapping[str, str] = field(default_factory=dict, metadata=DECIMALS)
     on_type_change: OnTypeChange = field(default="new_column", metadata=TYPE_CHANGE)

@@ -37,15 +37,13 @@ if TYPE_CHECKING:
 
 STAGED_SQL = (
     f"{layout.ORDINAL} bigint, {layout.EVENT_ID} string, {layout.REPLAY_ID} binary, "
-    f"{layout.SCHEMA_ID} string, "
-    f"{layout.RECEIVED_AT} timestamp, {layout.PAYLOAD} binary"
+    f"{layout.SCHEMA_ID} string, {layout.RECEIVED_AT} timestamp, {layout.PAYLOAD} binary"
 )
 
 # Checksums are the worker's business: it reads an adopted batch through before it starts Spark.
 _DAMAGED = (
-    "Nothing was landed. Run the task again: before Spark starts it reads the staged files "
-    "through and says what to do about a "
-    "damaged one."
+    "Nothing was landed. Run the task again: before Spark starts it reads the staged files through "
+    "and says what to do about a damaged one."
 )
 
 
@@ -283,9 +281,8 @@ def ensure_unchanged(files: Files, batch: StagedBatch) -> None:
         )
     if said != batch.text:
         raise StagingError(
-            f"Batch {batch.manifest.batch_id} was staged anew while its earlier form was "
-            f"being landed: {batch.url} has changed. This "
-            "landing gives way. Run the task again."
+            f"Batch {batch.manifest.batch_id} was staged anew while its earlier form was being "
+            f"landed: {batch.url} has changed. This landing gives way. Run the task again."
         )
 
 

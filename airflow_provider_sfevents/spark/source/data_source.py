@@ -22,11 +22,7 @@ from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark.source import offsets
 from airflow_provider_sfevents.spark.source.offsets import Offset
 from airflow_provider_sfevents.spark.source.source_options import read_options
-from airflow_provider_sfevents.spark.source.staged_batches import (
-    ReadTask,
-    load_columns,
-    plan_tasks,
-)
+from airflow_provider_sfevents.spark.source.staged_batches import ReadTask, load_columns, plan_tasks
 from airflow_provider_sfevents.spark.source.staged_files import StagedFiles
 from airflow_provider_sfevents.spark.source.staged_rows import read_rows
 from airflow_provider_sfevents.spark.source.topic_listing import read_topic

@@ -13,11 +13,7 @@ from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark.remote import is_remote
 from airflow_provider_sfevents.spark.schema.field_types import quoted
 from airflow_provider_sfevents.spark.tables import file_moves, ledger, naming
-from airflow_provider_sfevents.spark.tables.sessions import (
-    CATALOGS,
-    EXTENSIONS,
-    extended,
-)
+from airflow_provider_sfevents.spark.tables.sessions import CATALOGS, EXTENSIONS, extended
 from airflow_provider_sfevents.spark.tables.table_options import event_properties, layout_sql
 
 if TYPE_CHECKING:
@@ -33,7 +29,7 @@ CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 
 _SETTINGS = {
     # The source is files that do not change; a copy of them costs as much as the merge.
-    "spark.databricks.delta.merge.materializeSource": "none",
+    "spark.databricks.delta.merge.materializeSource": "none"
 }
 _FEW_PARTITIONS = {"spark.databricks.delta.snapshotPartitions": "2"}
 
@@ -95,9 +91,8 @@ def require_catalog(spark: SparkSession, catalog: str) -> None:
     if not spark.conf.get(f"{CATALOGS}{catalog}", ""):
         raise ConfigurationError(
             f"Spark knows no catalog {catalog!r}; nothing was written. Configure it: "
-            f"conf={{'{CATALOGS}{catalog}': 'its class', ...}}; or "
-            f"give a namespace of Spark's own catalog ('salesforce', without a dot), or the "
-            f"tables' root URL."
+            f"conf={{'{CATALOGS}{catalog}': 'its class', ...}}; or give a namespace of Spark's own "
+            "catalog ('salesforce', without a dot), or the tables' root URL."
         )
 
 

@@ -143,10 +143,9 @@ def plan_moves(written: Iterable[str], batch_id: str) -> tuple[Move, ...]:
         target = f"{found['table']}/{found['folder']}/{file_name(batch_id, int(found['split']))}"
         if target in moves:
             raise StagingError(
-                f"Spark wrote the rows of {target} into two files, {moves[target].source} "
-                f"and {source}; nothing was landed. "
-                "Unset spark.sql.files.maxRecordsPerFile and spark.sql.files.maxPartitionNum "
-                "for this job."
+                f"Spark wrote the rows of {target} into two files, {moves[target].source} and "
+                f"{source}; nothing was landed. Unset spark.sql.files.maxRecordsPerFile and "
+                "spark.sql.files.maxPartitionNum for this job."
             )
         moves[target] = Move(source=source, target=target)
     return tuple(moves.values())

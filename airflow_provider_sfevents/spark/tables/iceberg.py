@@ -63,9 +63,8 @@ def require_catalog(spark: SparkSession, catalog: str) -> None:
     if not spark.conf.get(f"{CATALOGS}{catalog}", ""):
         raise ConfigurationError(
             f"Spark knows no catalog {catalog!r}; nothing was written. Configure it: "
-            f"conf={{'{CATALOGS}{catalog}': '{CATALOG}', "
-            f"'{CATALOGS}{catalog}.type': 'rest', 'hive', 'glue' or 'hadoop', ...}}, or give "
-            f"the tables' root URL instead of a name."
+            f"conf={{'{CATALOGS}{catalog}': '{CATALOG}', '{CATALOGS}{catalog}.type': 'rest', "
+            "'hive', 'glue' or 'hadoop', ...}, or give the tables' root URL instead of a name."
         )
 
 
@@ -82,8 +81,7 @@ def check_isolation(properties: Mapping[str, str], label: str) -> None:
     for name in _ISOLATIONS:
         if properties.get(name, _SERIALIZABLE).lower() != _SERIALIZABLE:
             raise ConfigurationError(
-                f"The table {label} has {name}={properties[name]!r}, with which two landings "
-                f"at once could both put a batch in. "
-                f"Nothing was landed in it. ALTER TABLE ... SET TBLPROPERTIES ('{name}' = "
-                f"'{_SERIALIZABLE}')."
+                f"The table {label} has {name}={properties[name]!r}, with which two landings at "
+                "once could both put a batch in. Nothing was landed in it. ALTER TABLE ... SET "
+                f"TBLPROPERTIES ('{name}' = '{_SERIALIZABLE}')."
             )

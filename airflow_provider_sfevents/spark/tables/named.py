@@ -130,9 +130,8 @@ class Named:
     def check_table(self, table: str) -> None:
         if not self._is_ours(table):
             raise ConfigurationError(
-                f"The table {self.label(table)} is no {self.using} table. Nothing was landed "
-                f"in it; land in another namespace, or give its "
-                "table_format."
+                f"The table {self.label(table)} is no {self.using} table. Nothing was landed in "
+                "it; land in another namespace, or give its table_format."
             )
         if self._is_iceberg():
             iceberg.check_isolation(self._seen[table], self.label(table))

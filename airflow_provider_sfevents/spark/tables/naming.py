@@ -70,10 +70,9 @@ def place_of(table: str, table_format: str) -> Place:
         return Folder(root=_checked_root(table, table_format))
     if not _NAME.fullmatch(table):
         raise ConfigurationError(
-            f"table={table!r} is neither a URL (it holds no '/') nor a name in a catalog "
-            f"(letters, digits, '_', '-', dots between). Give "
-            f"the tables' root, such as 's3a://lake/salesforce', or a namespace, such as "
-            f"'lake.salesforce'."
+            f"table={table!r} is neither a URL (it holds no '/') nor a name in a catalog (letters, "
+            "digits, '_', '-', dots between). Give the tables' root, such as "
+            "'s3a://lake/salesforce', or a namespace, such as 'lake.salesforce'."
         )
     catalog, dot, path = table.partition(".")
     if not dot:

@@ -58,13 +58,7 @@ def open_tables(
         quick = {"spark.sql.parquet.filterPushdown": "false"}
         return ParquetTables(spark if reading else own_session(spark, quick), files, place.root)
     session, dialect, folder = open_dialect(
-        spark,
-        files,
-        table,
-        table_format,
-        options,
-        landing_folder=landing_folder,
-        reading=reading,
+        spark, files, table, table_format, options, landing_folder=landing_folder, reading=reading
     )
     return MergedTables(session, files, folder, dialect)
 
@@ -86,9 +80,8 @@ def open_dialect(
     place = naming.place_of(table, table_format)
     if not reading and not naming.commits_safely(table, table_format):
         logger.warning(
-            "Two landings at once in %s may not see each other: the store renames by "
-            "copying. Land in it by one task at a time, or in a "
-            "catalog's tables.",
+            "Two landings at once in %s may not see each other: the store renames by copying. Land "
+            "in it by one task at a time, or in a catalog's tables.",
             table,
         )
     session, dialect = open_format(spark, files, table, table_format, options, reading=reading)
@@ -149,9 +142,8 @@ def _side_folder(place: Place, dialect: DeltaByPath | Named) -> str:
     folder = dialect.location() if isinstance(dialect, Named) else ""
     if not folder:
         raise ConfigurationError(
-            f"The catalog gives no location for the namespace of {dialect.label('...')}, and "
-            f"files on their way and columns' "
-            "types have to go somewhere. Give landing_folder, a URL that every landing in "
-            "this namespace can write, and always the same."
+            f"The catalog gives no location for the namespace of {dialect.label('...')}, and files "
+            "on their way and columns' types have to go somewhere. Give landing_folder, a URL that "
+            "every landing in this namespace can write, and always the same."
         )
     return folder

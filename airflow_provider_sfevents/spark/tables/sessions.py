@@ -191,9 +191,8 @@ def namespace_exists(
             else "Give packages= to the operator (spark-submit --packages):"
         )
         raise ConfigurationError(
-            f"table_format={table_format!r} needs a jar that this Spark does not have; "
-            f"nothing was written. {remedy} {coordinates}, or put the jar and "
-            f"what it depends on into jars=."
+            f"table_format={table_format!r} needs a jar that this Spark does not have; nothing was "
+            f"written. {remedy} {coordinates}, or put the jar and what it depends on into jars=."
         ) from error
 
 

@@ -66,12 +66,7 @@ def maintain(
 
 
 def _maintained(
-    spark: SparkSession,
-    files: Files,
-    root: str,
-    options: UpkeepOptions,
-    *,
-    is_state: bool,
+    spark: SparkSession, files: Files, root: str, options: UpkeepOptions, *, is_state: bool
 ) -> Iterator[TableReport]:
     session, tables = open_format(spark, files, root, options.table_format)
     if options.table_format == naming.DELTA:
@@ -85,8 +80,7 @@ def _maintained(
     if not names:
         raise ConfigurationError(
             f"There is no {options.table_format} table of "
-            f"{'current state' if is_state else 'events'} in {root}: nothing has landed "
-            f"there. "
+            f"{'current state' if is_state else 'events'} in {root}: nothing has landed there. "
             f"Check {'current_state' if is_state else 'table'} and table_format."
         )
     gone = 0
@@ -104,10 +98,7 @@ def _maintained(
 
 
 def _one(
-    session: SparkSession,
-    tables: DeltaByPath | Named,
-    name: str,
-    options: UpkeepOptions,
+    session: SparkSession, tables: DeltaByPath | Named, name: str, options: UpkeepOptions
 ) -> TableReport:
     label = tables.label(name)
 

@@ -168,11 +168,10 @@ class MergedTables:
         expected = {one.name: one.rows for one in landed.tables}
         if wrong := self._differences(landed.batch_id, expected, landed.dates):
             raise NotLandedError(
-                f"{self.ledger.label} says that batch {landed.batch_id} has landed in its "
-                f"form of {landed.staged_at.isoformat()}, but "
-                f"{wrong}. Another program has changed the table or set it back. Delete the "
-                f"batch's row of {self.ledger.label} and "
-                "run the task again, which lands the batch anew."
+                f"{self.ledger.label} says that batch {landed.batch_id} has landed in its form of "
+                f"{landed.staged_at.isoformat()}, but {wrong}. Another program has changed the "
+                f"table or set it back. Delete the batch's row of {self.ledger.label} and run the "
+                "task again, which lands the batch anew."
             )
 
     def read(self, table: str) -> DataFrame:
@@ -223,9 +222,8 @@ class MergedTables:
     def _check_columns(self, table: str, had: StructType) -> None:
         if missing := [name for name in _NEEDED if name not in had.names]:
             raise ConfigurationError(
-                f"The table {self.label(table)} has no column {' and no '.join(missing)}: it "
-                f"was not made by a landing. Nothing was landed in "
-                "it; land in another place."
+                f"The table {self.label(table)} has no column {' and no '.join(missing)}: it was "
+                "not made by a landing. Nothing was landed in it; land in another place."
             )
 
     def _is_ours(self, table: str) -> bool:
@@ -331,9 +329,8 @@ class MergedTables:
         if wrong := self._differences(attempt.landed.batch_id, expected, within):
             attempt.fence()
             raise StagingError(
-                f"Batch {attempt.landed.batch_id} was committed, but {wrong}: another commit "
-                f"took its place. It does not count as landed. "
-                "Run the task again."
+                f"Batch {attempt.landed.batch_id} was committed, but {wrong}: another commit took "
+                "its place. It does not count as landed. Run the task again."
             )
 
     def _differences(
