@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark.remote import is_remote
+from airflow_provider_sfevents.spark.side_by_side import side_by_side
 from airflow_provider_sfevents.spark.stores.hadoop_files import HadoopFiles
 from airflow_provider_sfevents.spark.stores.local_files import LocalFiles, local_path
 from airflow_provider_sfevents.spark.stores.object_files import ObjectFiles, local_only
@@ -52,11 +53,11 @@ class Files:
     def footers(self, urls: Iterable[str], column: str = "") -> list[Footer | None]:
         """Read footers of Parquet files, in their order; None where there is no such file.
 
-        :param urls: all in one store.
+        Several at a time: at a store that is far away it is the way that takes long.
+
         :param column: whose range is wanted: one of the first, of integers.
         """
-        wanted = list(urls)
-        return self._store(wanted[0]).footers(wanted, column) if wanted else []
+        return side_by_side(lambda url: self._store(url).footer(url, column), urls)
 
     def read_text(self, url: str) -> str:
         return self.read_bytes(url).decode()
@@ -64,29 +65,21 @@ class Files:
     def read_bytes(self, url: str) -> bytes:
         return self._store(url).read_bytes(url)
 
-    def write_text(self, url: str, text: str, temporary: str) -> None:
-        """Write a whole file by way of a temporary one: a reader finds the old or the new one."""
-        self.write_in_place(temporary, text)
-        self.move(temporary, url)
-
     def write_staged(self, url: str, text: str) -> None:
-        """Write a whole file into the staging area.
-
-        On a disk with the mode of its folder (`staging_mode`).
-        """
-        self._store(url).write_staged(url, text)
+        """Write a whole file into the staging area; on a disk with its folder's mode."""
+        self._store(url).write_staged(url, text.encode())
 
     def create(self, url: str, content: str | bytes, temporary: str) -> bool:
-        """Make a file that is not there yet; whether it was this call that made it.
+        """Make a file that is not there yet, which only one of two can do; False: it is there.
 
         :param temporary: another place in the same folder, for disks: a file that is linked from
             there is whole at once.
         """
-        return self._store(url).create(url, content, temporary)
+        return self._store(url).create(url, _raw(content), temporary)
 
     def write_in_place(self, url: str, content: str | bytes) -> None:
         """Write a file that has no reader yet; its folder is made if need be."""
-        self._store(url).write_in_place(url, content)
+        self._store(url).write_in_place(url, _raw(content))
 
     def make_folder(self, url: str) -> None:
         """Make a folder and its parents, also if another landing removes an empty one meanwhile."""
@@ -134,3 +127,7 @@ class Files:
     def _store(self, url: str) -> LocalFiles | HadoopFiles | ObjectFiles:
         is_local = local_path(url) is not None and self._other.is_local(url)
         return self._local if is_local else self._other
+
+
+def _raw(content: str | bytes) -> bytes:
+    return content.encode() if isinstance(content, str) else content

@@ -5,7 +5,6 @@ For classic sessions; `object_files` is for those of Spark Connect.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -16,7 +15,7 @@ from airflow_provider_sfevents.spark.stores.parquet_footers import Footer
 from airflow_provider_sfevents.spark.stores.storage_jars import no_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
 
@@ -25,7 +24,6 @@ _PARQUET = "org.apache.parquet.hadoop"
 
 _MISSING = "java.io.FileNotFoundException"
 
-_FOOTERS_AT_ONCE = 8
 _MAKINGS = 5
 
 _CONDITIONAL = "fs.option.create.conditional.overwrite"
@@ -58,17 +56,7 @@ class HadoopFiles:
             path, fs = self._at(url)
             return bool(fs.exists(path))
 
-    def footers(self, urls: Iterable[str], column: str = "") -> list[Footer | None]:
-        """Read footers of Parquet files; None where there is no such file.
-
-        Several at a time: at a store that is far away it is the way that takes long.
-
-        :param column: whose range is wanted: one of the first, of integers.
-        """
-        with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
-            return list(pool.map(lambda url: self._footer(url, column), urls))
-
-    def _footer(self, url: str, column: str) -> Footer | None:
+    def footer(self, url: str, column: str) -> Footer | None:
         from py4j.protocol import Py4JJavaError
 
         with _named(url):
@@ -96,13 +84,12 @@ class HadoopFiles:
             finally:
                 stream.close()
 
-    def write_staged(self, url: str, text: str) -> None:
+    def write_staged(self, url: str, content: bytes) -> None:
         temporary = f"{url}.{uuid4().hex}.tmp"
-        self.write_in_place(temporary, text)
+        self.write_in_place(temporary, content)
         self.move(temporary, url)
 
-    def create(self, url: str, content: str | bytes, _temporary: str) -> bool:
-        """Make a file that is not there yet, which only one of two can do."""
+    def create(self, url: str, content: bytes, _temporary: str) -> bool:
         from py4j.protocol import Py4JJavaError
 
         with _named(url):
@@ -110,7 +97,7 @@ class HadoopFiles:
             fs.mkdirs(path.getParent())
             try:
                 stream = self._begin(fs, path)
-                stream.write(_raw(content))
+                stream.write(bytearray(content))
                 stream.close()
             except Py4JJavaError as error:
                 if error.java_exception.getClass().getName() not in _TAKEN:
@@ -124,19 +111,14 @@ class HadoopFiles:
             return fs.createFile(path).opt(_CONDITIONAL, "true").build()
         return fs.create(path, False)
 
-    def write_in_place(self, url: str, content: str | bytes) -> None:
-        """Write a file that has no reader yet; its folder is made if need be."""
+    def write_in_place(self, url: str, content: bytes) -> None:
         with _named(url):
             path, fs = self._at(url)
             stream = fs.create(path, True)
-            stream.write(_raw(content))
+            stream.write(bytearray(content))
             stream.close()
 
     def make_folder(self, url: str) -> None:
-        """Make a folder and those above it.
-
-        Once more where another landing removes one of them, empty as it is, in that moment.
-        """
         for tries_left in reversed(range(_MAKINGS)):
             try:
                 with _named(url):
@@ -149,7 +131,6 @@ class HadoopFiles:
                 return
 
     def move(self, source: str, target: str) -> None:
-        """Rename a file over what is there: in one step on disks and HDFS, by copying elsewhere."""
         with _named(target):
             start, end = self._at(source)[0], self._at(target)[0]
             rename = self._java(f"{_FS}.Options$Rename")
@@ -159,7 +140,6 @@ class HadoopFiles:
             context(start.toUri(), self._conf).rename(start, end, options)
 
     def names(self, url: str) -> list[str]:
-        """Names of what a folder holds, sorted; none when there is no folder."""
         with _named(url):
             path, fs = self._at(url)
             # Joined in Java: asking for one name after the other takes seconds where there are
@@ -171,10 +151,6 @@ class HadoopFiles:
             return sorted(name.rpartition("/")[2] for name in joined.splitlines())
 
     def walk(self, url: str) -> Iterator[str]:
-        """Every file below a folder, as a path relative to it.
-
-        What comes or goes meanwhile may be among them or not.
-        """
         with _named(url):
             path, fs = self._at(url)
             yield from self._below(fs, path, "")
@@ -208,10 +184,6 @@ class HadoopFiles:
             return self._gateway.new_array(self._java(f"{_FS}.FileStatus"), 0)
 
     def remove(self, url: str) -> None:
-        """Delete a file, or a folder with all in it.
-
-        Nothing there is fine, and so is a twin that is quicker.
-        """
         try:
             self._delete(url, recursive=True)
         except StagingError:
@@ -219,7 +191,6 @@ class HadoopFiles:
                 raise
 
     def remove_if_empty(self, url: str) -> None:
-        """Delete a folder that holds nothing; a twin that puts something in meanwhile keeps it."""
         if not self.names(url):
             # Another writer was quicker; and an empty folder that stays does no harm.
             with suppress(StagingError):
@@ -264,10 +235,6 @@ class HadoopFiles:
 
     def _is(self, thing: Any, kind: str) -> bool:
         return bool(self._java("py4j.reflection.TypeUtil.isInstanceOf")(kind, thing))
-
-
-def _raw(content: str | bytes) -> bytearray:
-    return bytearray(content.encode() if isinstance(content, str) else content)
 
 
 def _range(reader: Any, column: str) -> tuple[int | None, int | None]:

@@ -15,7 +15,7 @@ from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.spark.stores.parquet_footers import Footer, footer_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
 _MAKINGS = 100
 """Tries to make a folder: each further one lost a race with a landing that removed its parent."""
@@ -38,24 +38,27 @@ class LocalFiles:
     def exists(self, url: str) -> bool:
         return _path(url).exists()
 
-    def footers(self, urls: Iterable[str], column: str = "") -> list[Footer | None]:
-        """Read footers of Parquet files, as `files.Files.footers` does."""
-        return [_footer(url, column) for url in urls]
+    def footer(self, url: str, column: str) -> Footer | None:
+        with _named(url):
+            try:
+                return footer_of(str(_path(url)), column)
+            except FileNotFoundError:
+                return None
 
     def read_bytes(self, url: str) -> bytes:
         with _named(url):
             return _path(url).read_bytes()
 
-    def write_staged(self, url: str, text: str) -> None:
+    def write_staged(self, url: str, content: bytes) -> None:
         """Write a whole file with the mode of its folder, without execution."""
         temporary = f"{url}.{uuid4().hex}.tmp"
-        self.write_in_place(temporary, text)
+        self.write_in_place(temporary, content)
         with _named(temporary):
             path = _path(temporary)
             path.chmod(stat.S_IMODE(path.parent.stat().st_mode) & 0o666)
         self.move(temporary, url)
 
-    def create(self, url: str, content: str | bytes, temporary: str) -> bool:
+    def create(self, url: str, content: bytes, temporary: str) -> bool:
         """Link a whole file to its name, which only one of two can do."""
         path, made = _path(url), _path(temporary)
         with _named(url):
@@ -69,11 +72,11 @@ class LocalFiles:
                 made.unlink(missing_ok=True)
         return True
 
-    def write_in_place(self, url: str, content: str | bytes) -> None:
+    def write_in_place(self, url: str, content: bytes) -> None:
         with _named(url):
             path = _path(url)
             _make_folder(path.parent)
-            path.write_bytes(content.encode() if isinstance(content, str) else content)
+            path.write_bytes(content)
 
     def make_folder(self, url: str) -> None:
         with _named(url):
@@ -147,14 +150,6 @@ def _below(folder: str, prefix: str) -> Iterator[str]:
             yield from _below(one.path, f"{name}/")
         else:
             yield name
-
-
-def _footer(url: str, column: str) -> Footer | None:
-    with _named(url):
-        try:
-            return footer_of(str(_path(url)), column)
-        except FileNotFoundError:
-            return None
 
 
 @contextmanager

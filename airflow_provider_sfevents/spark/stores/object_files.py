@@ -7,7 +7,6 @@ removal there, as it is in Hadoop on the same stores.
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +14,10 @@ from airflow_provider_sfevents.exceptions import ConfigurationError, SfEventsErr
 from airflow_provider_sfevents.spark.stores.parquet_footers import Footer, footer_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
 Stores = Callable[[str], Any]
 """Gives the `fsspec` file system that reaches a URL, with its credentials."""
-
-_FOOTERS_AT_ONCE = 8
 
 
 def local_only(url: str) -> Any:
@@ -48,12 +45,7 @@ class ObjectFiles:
         with self._at(url) as fs:
             return bool(fs.exists(url))
 
-    def footers(self, urls: Iterable[str], column: str = "") -> list[Footer | None]:
-        """Read footers of Parquet files, several at a time, as `files.Files.footers` does."""
-        with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
-            return list(pool.map(lambda url: self._footer(url, column), urls))
-
-    def _footer(self, url: str, column: str) -> Footer | None:
+    def footer(self, url: str, column: str) -> Footer | None:
         with self._at(url) as fs:
             try:
                 with fs.open(url, "rb") as file:
@@ -65,29 +57,27 @@ class ObjectFiles:
         with self._at(url) as fs:
             return bytes(fs.cat_file(url))
 
-    def write_staged(self, url: str, text: str) -> None:
-        self.write_in_place(url, text)
-
-    def create(self, url: str, content: str | bytes, _temporary: str) -> bool:
+    def create(self, url: str, content: bytes, _temporary: str) -> bool:
         """Make a file that is not there yet; where the store can, only one of two makes it."""
-        raw = _raw(content)
         with self._at(url) as fs:
             if fs.exists(url):
                 return False
             try:
-                fs.pipe_file(url, raw, mode="create")
+                fs.pipe_file(url, content, mode="create")
             except OSError:
                 # Clients repeat a request whose answer was lost, and the second one finds the
                 # object of the first.
                 if not fs.exists(url):
                     raise
-                return bool(fs.cat_file(url) == raw)
+                return bool(fs.cat_file(url) == content)
         return True
 
-    def write_in_place(self, url: str, content: str | bytes) -> None:
+    def write_in_place(self, url: str, content: bytes) -> None:
         """Write a file, which appears whole."""
         with self._at(url) as fs:
-            fs.pipe_file(url, _raw(content))
+            fs.pipe_file(url, content)
+
+    write_staged = write_in_place
 
     def make_folder(self, url: str) -> None:
         """Make an empty object as the folder, so that the folder is there without a file in it."""
@@ -148,7 +138,3 @@ FOLDER = ".folder"
 
 def _key(fs: Any, path: str) -> str:
     return str(fs._strip_protocol(path)).strip("/")  # noqa: SLF001 - fsspec has no other name for it
-
-
-def _raw(content: str | bytes) -> bytes:
-    return content.encode() if isinstance(content, str) else content

@@ -36,7 +36,7 @@ def test_a_path_is_taken_as_it_stands_in_the_url(url: str, path: str | None) -> 
 def test_only_one_of_two_creates_a_file(tmp_path: Path) -> None:
     """A second creation of a file changes nothing, and leaves no temporary file."""
     url = f"file://{tmp_path}/new/one.json"
-    created = [FILES.create(url, text, f"{tmp_path}/new/.tmp") for text in ("first", b"second")]
+    created = [FILES.create(url, text, f"{tmp_path}/new/.tmp") for text in (b"first", b"second")]
     assert created == [True, False]
     assert FILES.read_bytes(url) == b"first"
     assert FILES.names(f"{tmp_path}/new") == ["one.json"]
@@ -45,8 +45,8 @@ def test_only_one_of_two_creates_a_file(tmp_path: Path) -> None:
 def test_a_move_replaces_a_file_and_fails_without_its_source(tmp_path: Path) -> None:
     """An attempt whose folder was removed must not be able to move a file."""
     source, target = f"{tmp_path}/a/source", f"{tmp_path}/target"
-    FILES.write_in_place(source, "new")
-    FILES.write_in_place(target, "old")
+    FILES.write_in_place(source, b"new")
+    FILES.write_in_place(target, b"old")
     FILES.move(source, target)
     assert FILES.read_bytes(target) == b"new"
     with pytest.raises(StagingError, match="target: No such file"):
@@ -55,7 +55,7 @@ def test_a_move_replaces_a_file_and_fails_without_its_source(tmp_path: Path) -> 
 
 def test_only_an_empty_folder_is_removed_if_empty(tmp_path: Path) -> None:
     """`remove_if_empty` leaves a folder with a file; `remove` removes the folder and its files."""
-    FILES.write_in_place(f"{tmp_path}/a/b", "")
+    FILES.write_in_place(f"{tmp_path}/a/b", b"")
     FILES.remove_if_empty(f"{tmp_path}/a")
     assert FILES.exists(f"{tmp_path}/a/b")
     FILES.remove(f"{tmp_path}/a")
@@ -68,7 +68,7 @@ def test_only_an_empty_folder_is_removed_if_empty(tmp_path: Path) -> None:
 
 def test_a_file_in_the_place_of_a_folder_is_named(tmp_path: Path) -> None:
     """If a file is in the place of a folder, the error is one line with its path."""
-    FILES.write_in_place(f"{tmp_path}/a", "in the way")
+    FILES.write_in_place(f"{tmp_path}/a", b"in the way")
     for act in (FILES.make_folder, FILES.names):
         with pytest.raises(StagingError, match=f"{tmp_path}/a.* is not a directory. The batch"):
             act(f"{tmp_path}/a/b")
@@ -80,8 +80,9 @@ def test_a_footer_tells_rows_and_the_range_of_a_column(tmp_path: Path) -> None:
     table = pa.table({"name": ["a", "b"], "at": pa.array(moments, pa.timestamp("us", tz="UTC"))})
     there, missing = f"{tmp_path}/there.parquet", f"{tmp_path}/missing.parquet"
     pq.write_table(table, there, row_group_size=1)
-    assert FILES.footers([there, missing], "at") == [Footer(rows=2, low=3, high=5), None]
-    assert FILES.footers([there]) == [Footer(rows=2)]
-    FILES.write_in_place(missing, "damaged")
+    assert FILES.footer(there, "at") == Footer(rows=2, low=3, high=5)
+    assert FILES.footer(there, "") == Footer(rows=2)
+    assert FILES.footer(missing, "at") is None
+    FILES.write_in_place(missing, b"damaged")
     with pytest.raises(StagingError, match=f"{missing}: .*The batch stays staged"):
-        FILES.footers([missing])
+        FILES.footer(missing, "")

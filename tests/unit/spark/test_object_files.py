@@ -37,7 +37,7 @@ def files() -> ObjectFiles:
 
 def test_only_one_of_two_creates_a_file(files: ObjectFiles, root: str) -> None:
     """The second one changes nothing."""
-    created = [files.create(f"{root}/one", text, "") for text in ("first", b"second")]
+    created = [files.create(f"{root}/one", text, "") for text in (b"first", b"second")]
     assert created == [True, False]
     assert files.read_bytes(f"{root}/one") == b"first"
 
@@ -57,8 +57,8 @@ def test_a_file_whose_answer_was_lost_is_told_by_its_content(there: bytes, creat
 
 def test_a_move_replaces_a_file_and_fails_without_its_source(files: ObjectFiles, root: str) -> None:
     """An attempt whose folder was removed must not be able to move a file."""
-    files.write_in_place(f"{root}/a/source", "new")
-    files.write_in_place(f"{root}/target", "old")
+    files.write_in_place(f"{root}/a/source", b"new")
+    files.write_in_place(f"{root}/target", b"old")
     files.move(f"{root}/a/source", f"{root}/target")
     assert files.read_bytes(f"{root}/target") == b"new"
     assert not files.exists(f"{root}/a/source")
@@ -69,7 +69,7 @@ def test_a_move_replaces_a_file_and_fails_without_its_source(files: ObjectFiles,
 def test_a_made_folder_is_there_without_a_file_in_it(files: ObjectFiles, root: str) -> None:
     """An attempt's folder is among the names before its first file, and goes with what it holds."""
     files.make_folder(f"{root}/attempts/one")
-    files.write_in_place(f"{root}/attempts/two/part", "")
+    files.write_in_place(f"{root}/attempts/two/part", b"")
     assert files.names(f"{root}/attempts") == ["one", "two"]
     assert (files.names(f"{root}/attempts/one"), files.names(f"{root}/none")) == ([], [])
     assert list(files.walk(f"{root}/attempts")) == ["two/part"]
@@ -82,7 +82,7 @@ def test_only_an_empty_folder_is_removed_if_empty(files: ObjectFiles, root: str)
     """A file that is in the folder stays."""
     for name in ("a", "b"):
         files.make_folder(f"{root}/{name}")
-    files.write_in_place(f"{root}/a/part", "")
+    files.write_in_place(f"{root}/a/part", b"")
     files.remove_if_empty(f"{root}/a")
     files.remove_if_empty(f"{root}/b")
     assert files.exists(f"{root}/a/part")
@@ -96,7 +96,7 @@ def test_a_footer_tells_rows_and_the_range_of_a_column(files: ObjectFiles, root:
     pq.write_table(pa.table({"at": pa.array(moments, pa.timestamp("us", tz="UTC"))}), sink)
     files.write_in_place(f"{root}/one", sink.getvalue().to_pybytes())
     urls = [f"{root}/one", f"{root}/none"]
-    found = files.footers(urls, "at")
+    found = [files.footer(url, "at") for url in urls]
     assert found == [Footer(rows=2, low=3, high=5), None]
 
 
