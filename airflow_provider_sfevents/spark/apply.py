@@ -8,7 +8,6 @@ The receipt is written last, with the result of both (`applied`).
 
 from __future__ import annotations
 
-import logging
 import sys
 from typing import TYPE_CHECKING
 
@@ -17,29 +16,21 @@ if TYPE_CHECKING:
 
     from airflow_provider_sfevents.spark.land import Job
 
-logger = logging.getLogger("sfevents")
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the job: exit code 0 if the batch has landed and is applied, otherwise 1."""
     try:
         from airflow_provider_sfevents.spark.land import run_job
     except ModuleNotFoundError as missing:
-        logging.basicConfig(stream=sys.stdout, format="sfevents: %(message)s")
-        logger.error(  # noqa: TRY400 - one line without a trace
-            "%s. Pass the package along with --py-files; "
-            "airflow_provider_sfevents.submit.packaging makes it.",
-            missing,
+        print(  # noqa: T201 - one line for the job's log
+            f"sfevents: {missing}. Pass the package along with --py-files; "
+            "airflow_provider_sfevents.submit.packaging makes it."
         )
         return 1
     return run_job("Not applied", lambda: job_of(arguments))
 
 
 def job_of(arguments: Sequence[str] | None) -> Job:
-    """Read the command line.
-
-    :raises ConfigurationError: for options that cannot work, before Spark starts.
-    """
     from airflow_provider_sfevents.spark.current_state.apply_batch import land_and_apply
     from airflow_provider_sfevents.spark.current_state.current_state_options import ApplyOptions
     from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions

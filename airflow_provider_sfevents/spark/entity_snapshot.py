@@ -9,7 +9,6 @@ spark-submit --py-files sfevents.zip entity_snapshot.py --current-state ROOT_OR_
 
 from __future__ import annotations
 
-import logging
 import sys
 from typing import TYPE_CHECKING
 
@@ -18,29 +17,21 @@ if TYPE_CHECKING:
 
     from airflow_provider_sfevents.spark.land import Job
 
-logger = logging.getLogger("sfevents")
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the job: exit code 0 if the entity snapshot is applied, otherwise 1."""
     try:
         from airflow_provider_sfevents.spark.land import run_job
     except ModuleNotFoundError as missing:
-        logging.basicConfig(stream=sys.stdout, format="sfevents: %(message)s")
-        logger.error(  # noqa: TRY400 - one line is what a log wants of it
-            "%s. Pass the package along with --py-files; "
-            "airflow_provider_sfevents.submit.packaging makes it.",
-            missing,
+        print(  # noqa: T201 - one line for the job's log
+            f"sfevents: {missing}. Pass the package along with --py-files; "
+            "airflow_provider_sfevents.submit.packaging makes it."
         )
         return 1
     return run_job("Entity snapshot not applied", lambda: job_of(arguments))
 
 
 def job_of(arguments: Sequence[str] | None) -> Job:
-    """Read the command line.
-
-    :raises ConfigurationError: for options that cannot work, before Spark starts.
-    """
     from airflow_provider_sfevents.spark.current_state.snapshot.snapshot_files import (
         apply_snapshot_files,
     )

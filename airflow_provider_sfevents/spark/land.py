@@ -52,10 +52,9 @@ def run_job(failed: str, job: Callable[[], Job]) -> int:
         from airflow_provider_sfevents.exceptions import ConfigurationError
         from airflow_provider_sfevents.spark.failure import one_line
     except ModuleNotFoundError as missing:
-        logger.error(  # noqa: TRY400 - one line without a trace
-            "%s. Pass the package along with --py-files; "
-            "airflow_provider_sfevents.submit.packaging makes it.",
-            missing,
+        print(  # noqa: T201 - one line for the job's log
+            f"sfevents: {missing}. Pass the package along with --py-files; "
+            "airflow_provider_sfevents.submit.packaging makes it."
         )
         return 1
     try:

@@ -73,8 +73,15 @@ COLUMNS: Mapping[str, Any] = {
 }
 """Columns and their types; a list is an array of its item, a mapping a struct.
 
-Columns that look-ups
-filter by come first, since Delta keeps statistics of the first 32 columns alone."""
+Columns that look-ups filter by come first, since Delta keeps statistics of the first 32 columns alone."""
+
+_ATTRIBUTES = {
+    "event_topic": "topic",
+    "start_point": "start",
+    "end_replay_id": "end",
+    "loss_windows": "losses",
+}
+"""Attributes of `LedgerRow` with another name than their column."""
 
 SchemaKey = tuple[str, str, str]
 """Org, schema id and text of a schema: two schemas are one if these are equal."""
@@ -167,26 +174,11 @@ class LedgerRow:
     def to_values(self) -> dict[str, Any]:
         """Values by the columns of `COLUMNS`."""
         return {
-            "batch_id": self.batch_id,
-            "org_id": self.org_id,
-            "event_topic": self.topic,
-            "consumer": self.consumer,
-            "epoch": self.epoch,
+            **{name: getattr(self, _ATTRIBUTES.get(name, name), None) for name in COLUMNS},
             "previous_epoch": self.previous_epoch or None,
-            "batch_number": self.batch_number,
-            "revision": self.revision,
             "new_schemas": len(self.schemas),
-            "staged_at": self.staged_at,
-            "landed_at": self.landed_at,
-            "attempt": self.attempt,
-            "start_point": self.start,
-            "end_replay_id": self.end,
-            "ended_by": self.ended_by,
-            "events": self.events,
-            "quarantined": self.quarantined,
-            "duplicates": self.duplicates,
             "tables": [
-                {**asdict(one), "dates": [date.fromisoformat(text) for text in one.dates]}
+                {**asdict(one), "dates": list(map(date.fromisoformat, one.dates))}
                 for one in self.tables
             ],
             "loss_windows": [asdict(one) for one in self.losses],
@@ -197,29 +189,18 @@ class LedgerRow:
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> LedgerRow:
         """Make a row of the values of `to_values`, as Arrow returns them."""
-        return cls(
-            batch_id=values["batch_id"],
-            org_id=values["org_id"],
-            topic=values["event_topic"],
-            consumer=values["consumer"],
-            epoch=values["epoch"],
-            previous_epoch=values["previous_epoch"] or "",
-            batch_number=values["batch_number"],
-            revision=values["revision"],
-            staged_at=values["staged_at"].astimezone(UTC),
-            landed_at=values["landed_at"].astimezone(UTC),
-            attempt=values["attempt"],
-            start=values["start_point"],
-            end=values["end_replay_id"],
-            ended_by=values["ended_by"],
-            events=values["events"],
-            quarantined=values["quarantined"],
-            duplicates=values["duplicates"],
-            tables=tuple(map(_table, values["tables"])),
-            losses=tuple(LossWindow(**one) for one in values["loss_windows"]),
-            drift=tuple({k: v for k, v in one.items() if v} for one in values["drift"]),
-            schemas=tuple(SeenSchema(**one) for one in values["schemas"]),
-        )
+        made = {_ATTRIBUTES.get(name, name): values[name] for name in COLUMNS}
+        del made["new_schemas"]
+        made |= {
+            "previous_epoch": values["previous_epoch"] or "",
+            "staged_at": values["staged_at"].astimezone(UTC),
+            "landed_at": values["landed_at"].astimezone(UTC),
+            "tables": tuple(map(_table, values["tables"])),
+            "losses": tuple(LossWindow(**one) for one in values["loss_windows"]),
+            "drift": tuple({k: v for k, v in one.items() if v} for one in values["drift"]),
+            "schemas": tuple(SeenSchema(**one) for one in values["schemas"]),
+        }
+        return cls(**made)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -290,15 +271,11 @@ def ddl(kind: Any = COLUMNS, *, top: bool = True) -> str:
 
 def rows_sql(rows: Iterable[Mapping[str, Any]]) -> str:
     """Make the SQL of rows, given by their values; columns without one are null."""
-    values = json.dumps(list(rows), default=_iso)
+    values = json.dumps(list(rows), default=lambda one: one.isoformat())
     return (
         f"SELECT inline(from_json({text(values)}, {text(ddl([COLUMNS], top=False))}, "
         "map('mode', 'FAILFAST')))"
     )
-
-
-def _iso(value: date) -> str:
-    return value.isoformat()
 
 
 def arrow_schema() -> pa.Schema:
@@ -315,23 +292,12 @@ def _arrow(kind: Any) -> pa.DataType:
         return pa.struct([(name, _arrow(one)) for name, one in kind.items()])
     if isinstance(kind, list):
         return pa.list_(_arrow(kind[0]))
-    plain = {
-        "string": pa.string(),
-        "int": pa.int32(),
-        "bigint": pa.int64(),
-        "date": pa.date32(),
-        "timestamp": pa.timestamp("us", tz="UTC"),
-    }
-    return plain[kind]
+    if kind == "timestamp":
+        return pa.timestamp("us", tz="UTC")
+    return pa.type_for_alias({"int": "int32", "bigint": "int64", "date": "date32"}.get(kind, kind))
 
 
 def _table(values: Mapping[str, Any]) -> LandedTable:
-    return LandedTable(
-        name=values["name"],
-        rows=values["rows"],
-        dates=tuple(one.isoformat() for one in values["dates"]),
-        earliest=values["earliest"],
-        latest=values["latest"],
-        files=tuple(values["files"]),
-        schema_ids=tuple(values["schema_ids"]),
-    )
+    lists = {name: tuple(values[name]) for name in ("files", "schema_ids")}
+    dates = tuple(one.isoformat() for one in values["dates"])
+    return LandedTable(**{**values, **lists, "dates": dates})
