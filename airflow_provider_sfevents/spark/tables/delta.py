@@ -27,13 +27,7 @@ if TYPE_CHECKING:
 EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 
-_SETTINGS = {
-    # The source is files that do not change; a copy of them costs as much as the merge.
-    "spark.databricks.delta.merge.materializeSource": "none"
-}
 _FEW_PARTITIONS = {"spark.databricks.delta.snapshotPartitions": "2"}
-
-PARTITIONS = {naming.EVENT_DATE: "event_date", naming.NOT_PARTITIONED: ""}
 
 
 def from_the_start(configured: Mapping[str, str]) -> dict[str, str]:
@@ -58,7 +52,8 @@ def settings(catalog: str, master: str, configured: str) -> Mapping[str, str]:
     return {
         f"{CATALOGS}{naming.SESSION_CATALOG}": CATALOG,
         **({f"{CATALOGS}{catalog}": configured} if configured else {}),
-        **_SETTINGS,
+        # The source is files that do not change; a copy of them costs as much as the merge.
+        "spark.databricks.delta.merge.materializeSource": "none",
         # Reading a table's log takes 50 tasks else, which on one machine is most of a landing's
         # time.
         **(_FEW_PARTITIONS if master.startswith("local") else {}),
@@ -105,7 +100,7 @@ class DeltaByPath:
     def __init__(self, files: Files, root: str, options: TableOptions) -> None:
         self._files = files
         self._root = root
-        self.layout = layout_sql(naming.DELTA, PARTITIONS[options.partition_by], options.cluster_by)
+        self.layout = layout_sql(naming.DELTA, options)
         self.properties: Mapping[str, str] = {
             **event_properties(naming.DELTA),
             **options.properties,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark.tables import naming
 from airflow_provider_sfevents.spark.tables.sessions import CATALOGS
+from airflow_provider_sfevents.spark.tables.table_options import ISOLATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,11 +21,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 CATALOG = "org.apache.iceberg.spark.SparkCatalog"
-_ISOLATIONS = ("write.merge.isolation-level", "write.delete.isolation-level")
 _SERIALIZABLE = "serializable"
 
 PROPERTIES: Mapping[str, str] = {
-    **dict.fromkeys(_ISOLATIONS, _SERIALIZABLE),
+    **dict.fromkeys(ISOLATIONS, _SERIALIZABLE),
     # By this column a batch's files are found; else only the first 16 letters are known of them,
     # which batches have in common.
     "write.metadata.metrics.column.batch_id": "full",
@@ -34,12 +34,6 @@ PROPERTIES: Mapping[str, str] = {
 }
 _COMMITTING = {"rest", "hive", "glue", "jdbc", "nessie"}
 """Types of catalogs whose commits do not depend on the tables' store."""
-
-PARTITIONS = {
-    naming.EVENT_DATE: "event_date",
-    naming.EVENT_MONTH: "months(event_date)",
-    naming.NOT_PARTITIONED: "",
-}
 
 
 def namespace_of(root: str) -> tuple[naming.Namespace, Mapping[str, str]]:
@@ -78,7 +72,7 @@ def check_isolation(properties: Mapping[str, str], label: str) -> None:
 
     :raises ConfigurationError: two landings at once would not see each other.
     """
-    for name in _ISOLATIONS:
+    for name in ISOLATIONS:
         if properties.get(name, _SERIALIZABLE).lower() != _SERIALIZABLE:
             raise ConfigurationError(
                 f"The table {label} has {name}={properties[name]!r}, with which two landings at "

@@ -60,8 +60,7 @@ class Named:
         self._path = ".".join(map(quoted, namespace.path))
         self.catalog = quoted(namespace.catalog)
         self.using = using
-        partitions = iceberg.PARTITIONS if self._is_iceberg() else delta.PARTITIONS
-        self.layout = layout_sql(using, partitions[options.partition_by], options.cluster_by)
+        self.layout = layout_sql(using, options)
         self.properties: Mapping[str, str] = {
             **event_properties(using),
             **(iceberg.PROPERTIES if self._is_iceberg() else {}),

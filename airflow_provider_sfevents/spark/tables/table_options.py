@@ -27,10 +27,15 @@ ROW_CHANGES: tuple[RowChanges, ...] = get_args(RowChanges)
 CLUSTERED = (envelope.EVENT_DATE, envelope.BATCH_NUMBER)
 """Columns that an unpartitioned Delta table is clustered by, unless others are given."""
 
+_PARTITIONS = {
+    naming.EVENT_DATE: "event_date",
+    naming.EVENT_MONTH: "months(event_date)",
+    naming.NOT_PARTITIONED: "",
+}
 _COLUMNS = (*envelope.ENVELOPE, envelope.EVENT_DATE)
 _MOST_CLUSTERED = 4
 _BUCKET = re.compile(r"bucket\(\s*([1-9]\d*)\s*,\s*(\w+)\s*\)")
-_ISOLATIONS = ("write.merge.isolation-level", "write.delete.isolation-level")
+ISOLATIONS = ("write.merge.isolation-level", "write.delete.isolation-level")
 _VECTORS = "delta.enableDeletionVectors"
 _CHANGES = ("write.delete.mode", "write.merge.mode", "write.update.mode")
 _READERS = "it would raise the table's reader version, and deltalake could not read the table"
@@ -48,9 +53,7 @@ _REFUSED = {
         "format-version": (
             "tables are of version 2, which every reader of docs/how-to/read-tables.md reads"
         ),
-        **dict.fromkeys(
-            _ISOLATIONS, "landings at the same time would not see each other's commits"
-        ),
+        **dict.fromkeys(ISOLATIONS, "landings at the same time would not see each other's commits"),
     },
 }
 
@@ -105,18 +108,15 @@ def check_table_options(table_format: str, options: TableOptions) -> None:
             )
 
 
-def layout_sql(table_format: str, partition: str, cluster_by: tuple[str, ...] | None) -> str:
-    """Clause of `CREATE TABLE` for partitions and clusters; empty for none.
-
-    :param partition: a column or a transform of one; empty for none.
-    :param cluster_by: as of `TableOptions`.
-    """
+def layout_sql(table_format: str, options: TableOptions) -> str:
+    """Clause of `CREATE TABLE` for partitions and clusters; empty for none."""
+    partition = _PARTITIONS[options.partition_by]
     if table_format == naming.ICEBERG:
-        parts = [part for part in (partition, *(cluster_by or ())) if part]
+        parts = [part for part in (partition, *(options.cluster_by or ())) if part]
         return f"PARTITIONED BY ({', '.join(parts)})" if parts else ""
     if partition:
         return f"PARTITIONED BY ({partition})"
-    columns = CLUSTERED if cluster_by is None else cluster_by
+    columns = CLUSTERED if options.cluster_by is None else options.cluster_by
     return f"CLUSTER BY ({', '.join(columns)})" if columns else ""
 
 

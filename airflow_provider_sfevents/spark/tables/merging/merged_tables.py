@@ -176,10 +176,8 @@ class MergedTables:
 
     def read(self, table: str) -> DataFrame:
         if not self._dialect.exists(table):
-            known = (
-                ", ".join(name for name in self._dialect.names() if not name.startswith("_"))
-                or "none"
-            )
+            there = [name for name in self._dialect.names() if not name.startswith("_")]
+            known = ", ".join(there) or "none"
             raise ConfigurationError(f"There is no table {self.label(table)}; there are: {known}.")
         return self._rows(table)
 
@@ -187,10 +185,6 @@ class MergedTables:
         return self.spark.sql(f"SELECT * FROM {self._dialect.identifier(table)}")  # noqa: S608 - a quoted name
 
     def _again(self, act: Callable[[], T]) -> T:
-        """Commit, and retry after a conflict.
-
-        :raises StagingError: other landings committed first, each time.
-        """
         return retry_conflicts(
             act,
             f"Other landings kept committing to the tables below {self.root}; nothing more "
@@ -226,9 +220,6 @@ class MergedTables:
                 "not made by a landing. Nothing was landed in it; land in another place."
             )
 
-    def _is_ours(self, table: str) -> bool:
-        return set(_NEEDED).issubset(self._rows(table).columns)
-
     def _bring_in(self, table: str, dates: Collection[str], attempt: Attempt) -> bool:
         """Commit a table's rows; False if they have to be counted there."""
         is_kept = attempt.is_new and self._dialect.keeps_commits
@@ -251,8 +242,6 @@ class MergedTables:
         return bool(inserted == _rows_of(table, attempt))
 
     def _merge(self, table: str, dates: Collection[str], attempt: Attempt) -> None:
-        from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
-
         target, batch_id = self._dialect.identifier(table), attempt.landed.batch_id
         rows, columns = self._source(table, attempt)
         source = f"(SELECT *, false AS {envelope.GONE} FROM {view_of(rows)})"  # noqa: S608 - a made name
@@ -262,7 +251,7 @@ class MergedTables:
                 [(ordinal, True) for ordinal in gone],
                 f"{envelope.ORDINAL} bigint, {envelope.GONE} boolean",
             )
-            kept = rows.withColumn(envelope.GONE, F.lit(False))
+            kept = rows.selectExpr("*", f"false AS {envelope.GONE}")
             source = view_of(kept.unionByName(lost, allowMissingColumns=True))
         said = merge_statements.merge(target, source, columns, batch_id, {*dates, *before})
         self._commit(table, said, attempt)
@@ -300,17 +289,14 @@ class MergedTables:
         self, table: str, rows: DataFrame, batch_id: str, dates: Collection[str]
     ) -> list[int]:
         """Ordinals of the batch's rows in the table that this landing does not have."""
-        old = (
-            self._rows(table)
-            .where(merge_statements.of_batch(batch_id, dates))
-            .select(envelope.ORDINAL)
-        )
+        ours = self._rows(table).where(merge_statements.of_batch(batch_id, dates))
+        old = ours.select(envelope.ORDINAL)
         found = old.join(rows.select(envelope.ORDINAL), on=envelope.ORDINAL, how="left_anti")
         ordinals: list[int] = found.toArrow().column(envelope.ORDINAL).to_pylist()
         return ordinals
 
     def _remove(self, table: str, attempt: Attempt) -> None:
-        if not self._is_ours(table):
+        if not set(_NEEDED).issubset(self._rows(table).columns):
             return
         if _dates_within(table, attempt) == set():
             return
@@ -318,9 +304,8 @@ class MergedTables:
         if dates := self._dates_of(table, attempt):
             steps.reached(steps.LANDING_REMOVE, table)
             attempt.fence()
-            self.spark.sql(
-                merge_statements.delete(self._dialect.identifier(table), batch_id, dates)
-            )
+            target = self._dialect.identifier(table)
+            self.spark.sql(merge_statements.delete(target, batch_id, dates))
 
     def _check(self, attempt: Attempt, tables: Iterable[str]) -> None:
         """Count the batch's rows in tables whose commits do not report the number."""

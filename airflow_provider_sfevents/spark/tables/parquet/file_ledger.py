@@ -106,7 +106,7 @@ class FileLedger:
         try:
             for name in self._names():
                 found = _SINGLE.fullmatch(name)
-                if found and _key(found) in _earlier(row):
+                if found and found["batch_id"] == row.batch_id and _key(found)[1] < row.revision:
                     self._files.remove(self._url(name))
             fold(self._files, self.label)
         except StagingError as error:
@@ -201,10 +201,6 @@ def _to_parquet(rows: Iterable[Mapping[str, Any]]) -> bytes:
 
 def _key(found: re.Match[str]) -> tuple[str, int]:
     return found["batch_id"], int(found["revision"])
-
-
-def _earlier(row: LedgerRow) -> set[tuple[str, int]]:
-    return {(row.batch_id, revision) for revision in range(1, row.revision)}
 
 
 def _has(revisions: Mapping[str, int], batch_id: str, revision: int) -> bool:

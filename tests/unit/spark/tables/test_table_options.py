@@ -70,15 +70,21 @@ def test_an_option_that_the_format_has_is_taken(table_format: str, given: dict[s
 
 def test_the_layout_of_a_table_is_one_clause() -> None:
     """An unpartitioned Delta table is clustered by default, and Iceberg has buckets."""
-    assert layout_sql("delta", "event_date", None) == "PARTITIONED BY (event_date)"
-    assert layout_sql("delta", "", None) == "CLUSTER BY (event_date, batch_number)"
-    assert layout_sql("delta", "", ("event_id",)) == "CLUSTER BY (event_id)"
-    assert layout_sql("delta", "", ()) == ""
-    assert layout_sql("iceberg", "", None) == ""
+
+    def layout(table_format: str, partition_by: str, cluster_by: tuple[str, ...] | None) -> str:
+        return layout_sql(
+            table_format, TableOptions(partition_by=partition_by, cluster_by=cluster_by)
+        )
+
+    assert layout("delta", "event_date", None) == "PARTITIONED BY (event_date)"
+    assert layout("delta", "none", None) == "CLUSTER BY (event_date, batch_number)"
+    assert layout("delta", "none", ("event_id",)) == "CLUSTER BY (event_id)"
+    assert layout("delta", "none", ()) == ""
+    assert layout("iceberg", "none", None) == ""
     buckets = ("bucket(16, event_id)",)
-    assert layout_sql("iceberg", "", buckets) == "PARTITIONED BY (bucket(16, event_id))"
+    assert layout("iceberg", "none", buckets) == "PARTITIONED BY (bucket(16, event_id))"
     assert (
-        layout_sql("iceberg", "months(event_date)", buckets)
+        layout("iceberg", "event_month", buckets)
         == "PARTITIONED BY (months(event_date), bucket(16, event_id))"
     )
 
