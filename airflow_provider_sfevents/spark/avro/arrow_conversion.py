@@ -8,6 +8,7 @@ doubtful row may have any values here.
 from __future__ import annotations
 
 import json
+from functools import reduce
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
@@ -119,10 +120,7 @@ class Conversion:
 
     def doubtful(self) -> pa.BooleanArray | None:
         """Return which rows of the columns made so far are doubtful; None if none is."""
-        found: pa.BooleanArray | None = None
-        for doubts in self._doubts:
-            found = doubts if found is None else pc.or_(found, doubts)
-        return found
+        return reduce(pc.or_, self._doubts) if self._doubts else None
 
     def _top(self, name: str) -> pa.Array | None:
         at = self._batch.schema.get_field_index(name)
@@ -135,9 +133,7 @@ class Conversion:
         if column.field == HEADER and pa.types.is_struct(values.type):
             members = _members(values)
             named = {
-                name: self._named(self._texts_of_lists(members[name]))
-                for name in BITMAPS
-                if name in members
+                name: self._named(self._lists(members[name])) for name in BITMAPS if name in members
             }
             return self._struct({**members, **named}, values.is_null(), column.type)
         return self._converted(values, column.type)
@@ -223,10 +219,7 @@ class Conversion:
         self._doubts.append(broken)
         return pc.if_else(broken, pa.scalar(None, pa.string()), texts)
 
-    def _lists(self, lists: pa.Array, _kind: FieldType) -> pa.Array:
-        return self._texts_of_lists(lists)
-
-    def _texts_of_lists(self, lists: pa.Array) -> pa.Array:
+    def _lists(self, lists: pa.Array, _kind: FieldType | None = None) -> pa.Array:
         if _is_utf8(lists.flatten()):
             return lists
         rows = pc.list_parent_indices(lists).filter(pa.array(_broken(lists.flatten()), pa.bool_()))
@@ -256,8 +249,9 @@ class Conversion:
             self._doubts.append(
                 pc.is_in(combinations.indices, pa.array(bad, combinations.indices.type))
             )
-        if pc.any(_is_odd(elements)).as_py():
-            self._doubts.append(_with_odd_elements(lists))
+        odd = _is_odd(elements)
+        if pc.any(odd).as_py():
+            self._doubts.append(_among(pc.list_parent_indices(lists).filter(odd), len(lists)))
         return pa.array(named, pa.list_(pa.string())).take(combinations.indices)
 
     _MAKERS: ClassVar[Mapping[str, Callable[[Conversion, pa.Array, FieldType], pa.Array]]] = {
@@ -274,10 +268,6 @@ class Conversion:
 
 def _is_odd(elements: pa.Array) -> pa.BooleanArray:
     return pc.or_(pc.match_substring(elements, ","), pc.equal(pc.binary_length(elements), 0))
-
-
-def _with_odd_elements(lists: pa.Array) -> pa.BooleanArray:
-    return _among(pc.list_parent_indices(lists).filter(_is_odd(lists.flatten())), len(lists))
 
 
 def _among(rows: pa.Array, count: int) -> pa.BooleanArray:

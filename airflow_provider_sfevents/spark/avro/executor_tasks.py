@@ -33,7 +33,13 @@ if TYPE_CHECKING:
     Judged = dict[str, tuple[pa.RecordBatch | None, pa.RecordBatch | None]]
 
 # Staged columns that are kept; `LEADING_SQL` are all before the payload's own ones.
-_PASSED = (layout.EVENT_ID, layout.RECEIVED_AT, layout.REPLAY_ID, layout.SCHEMA_ID)
+_PASSED = (
+    layout.EVENT_ID,
+    layout.RECEIVED_AT,
+    layout.REPLAY_ID,
+    layout.SCHEMA_ID,
+    layout.ORDINAL,
+)
 LEADING_SQL = (
     f"{envelope.EVENT_ID} string, {envelope.EVENT_TIME} timestamp, {envelope.RECEIVED_AT} "
     f"timestamp, {envelope.REPLAY_ID} binary, {envelope.SCHEMA_ID} string, {envelope.ORDINAL} "
@@ -218,19 +224,10 @@ def _leading(
     from airflow_provider_sfevents.spark.avro.arrow_columns import instants
 
     when = instants(times)
-    received = rows.column(layout.RECEIVED_AT).cast(pa.timestamp("us", tz="UTC"))
-    passed = {name: rows.column(name) for name in _PASSED}
-    ordinals = rows.column(layout.ORDINAL)
-    return [
-        passed[layout.EVENT_ID],
-        when,
-        received,
-        passed[layout.REPLAY_ID],
-        passed[layout.SCHEMA_ID],
-        ordinals,
-        pc.coalesce(when, received).cast(pa.date32()),
-        _splits(ordinals, first_ordinals),
-    ]
+    event_ids, received, *others, ordinals = map(rows.column, _PASSED)
+    received = received.cast(pa.timestamp("us", tz="UTC"))
+    dates = pc.coalesce(when, received).cast(pa.date32())
+    return [event_ids, when, received, *others, ordinals, dates, _splits(ordinals, first_ordinals)]
 
 
 def _splits(ordinals: pa.Array, first_ordinals: Sequence[int]) -> pa.Array:

@@ -86,7 +86,13 @@ class LandingAttempt:
 
     def run(self) -> Receipt:
         before: LedgerRow | None = None
-        writer = self._writer()
+        writer = AttemptWriter(
+            self._tables.spark,
+            self._files,
+            self._batch,
+            self._fence.folder,
+            keep_payload=self._keep_payload,
+        )
         try:
             self._make_folder()
             # The ledger is read while Spark writes: a batch that has landed seldom lands again.
@@ -140,17 +146,7 @@ class LandingAttempt:
     def _others(self) -> list[str]:
         return [name for name in self._fence.attempts_there() if name != self._fence.attempt]
 
-    def _writer(self) -> AttemptWriter:
-        return AttemptWriter(
-            self._tables.spark,
-            self._files,
-            self._batch,
-            self._fence.folder,
-            keep_payload=self._keep_payload,
-        )
-
     def _land(self, writer: AttemptWriter) -> LedgerRow:
-        """Land what the writer has written."""
         undecodable = writer.rows().get(file_moves.QUARANTINE, 0)
         self._leave_out_duplicates(writer)
         self._check(writer, undecodable)
@@ -182,12 +178,9 @@ class LandingAttempt:
 
     def _publish(self, writer: AttemptWriter) -> LedgerRow:
         view = self._fence.check()
-        others = self._others()
-        before = view.row
-        self._left_overs |= bool(others)
-        has_died = self._left_overs
-        self._left_overs |= before is not None
-        looks_for_others = self._left_overs
+        others, before = self._others(), view.row
+        has_died = self._left_overs or bool(others)
+        self._left_overs = has_died or before is not None
         # What changed when the batch landed first, landing it again does not see.
         said = before.drift if before else ()
         schemas = new_schemas(self._batch.plan, self._batch.manifest.org_id, view.schemas)
@@ -201,10 +194,10 @@ class LandingAttempt:
             written=writer.written,
             schemas={table: writer.schema(table) for table in writer.rows()},
             landed=landed,
-            left_overs=looks_for_others,
+            left_overs=self._left_overs,
             before=None if has_died or before is None else before.files,
             dates=None if has_died else self._dates_it_may_have(before, writer),
-            is_new=not (looks_for_others or self._is_landed),
+            is_new=not (self._left_overs or self._is_landed),
             fence=self._before_effect,
         )
         try:
@@ -350,24 +343,17 @@ class LandingAttempt:
 
     def _receipt(self, landed: LedgerRow) -> Receipt:
         self.dates = landed.dates
+        locations = {self._tables.label(name): self._tables.url(name) for name in landed.rows}
         return Receipt(
             batch_id=landed.batch_id,
             events=landed.events,
             tables={self._tables.label(name): rows for name, rows in landed.rows.items()},
             quarantined=landed.quarantined,
             duplicates=landed.duplicates,
-            written_at=_now(),
+            written_at=datetime.now(UTC).isoformat(),
             writer=WRITER,
             application_id=str(self._spark.conf.get("spark.app.id")),
             end=landed.end,
             drift=[dict(change) for change in landed.drift],
-            locations=self._locations(landed),
+            locations={label: url for label, url in locations.items() if url},
         )
-
-    def _locations(self, landed: LedgerRow) -> dict[str, str]:
-        found = {self._tables.label(name): self._tables.url(name) for name in landed.rows}
-        return {label: url for label, url in found.items() if url}
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat()

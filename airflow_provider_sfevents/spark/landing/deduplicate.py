@@ -44,7 +44,7 @@ from airflow_provider_sfevents.spark.tables.interface import KnownRows, Standing
 from airflow_provider_sfevents.spark.tables.projection import rows_by_table, view_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Set as AbstractSet
+    from collections.abc import Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
 
     import pyarrow as pa
     from pyspark.sql import DataFrame
@@ -140,13 +140,13 @@ class Comparison:
 
         :param written: paths relative to the attempt's folder.
         """
-        dates = self._dates(written)
+        dates = file_moves.dates_of(written)
         manifest = self._batch.manifest
         return {
             (table, source): self._tables.standing(
                 source.table, dates_around(dates[table], source.days), manifest.batch_id
             )
-            for table in sorted(dates)
+            for table in dates
             for source in sources(self._batch.plan, table, manifest.topic)
         }
 
@@ -159,7 +159,7 @@ class Comparison:
             return Found()
         rows = self._query(written, standing).toArrow()
         found: dict[str, set[int]] = {}
-        for table in sorted(self._dates(written)):
+        for table in file_moves.dates_of(written):
             ours = _of(rows, OURS, [table])
             landed = _of(rows, KNOWN, [one.table for name, one in standing if name == table])
             known = set(landed[IDENTITY].to_pylist())
@@ -178,10 +178,10 @@ class Comparison:
     def _query(self, written: Iterable[str], standing: Compared) -> DataFrame:
         """Run the comparison of all tables: identities of written events, and which have landed."""
         manifest = self._batch.manifest
-        dates = self._dates(written)
+        dates = file_moves.dates_of(written)
         natural = {kind.name for kind in self._batch.plan.types if _is_natural(kind)}
         query = comparison_sql.comparison(
-            self._written(sorted(dates), natural),
+            self._written(dates, natural),
             self._landed(standing, dates),
             manifest.org_id,
             manifest.topic,
@@ -190,7 +190,7 @@ class Comparison:
         return self._spark.sql(query)
 
     def _landed(
-        self, standing: Compared, dates: Mapping[str, set[str]]
+        self, standing: Compared, dates: Mapping[str, Sequence[str]]
     ) -> Iterator[comparison_sql.Rows]:
         """Rows of the tables that may hold events of the batch; a table is read once."""
         wanted: dict[bool, dict[str, KnownRows]] = {}
@@ -233,13 +233,6 @@ class Comparison:
                 rows = pq.ParquetFile(pa.BufferReader(content)).read(columns=paths)
                 found.append(rows.append_column(TABLE, pa.repeat(table, len(rows))))
         return self._spark.createDataFrame(pa.concat_tables(found, promote_options="permissive"))
-
-    def _dates(self, written: Iterable[str]) -> dict[str, set[str]]:
-        """Dates by table."""
-        dates: dict[str, set[str]] = {}
-        for path in written:
-            dates.setdefault(file_moves.table_of(path), set()).add(file_moves.date_of(path))
-        return dates
 
 
 def repetitions(rows: Iterable[tuple[int, str]], known: AbstractSet[str]) -> dict[int, str]:

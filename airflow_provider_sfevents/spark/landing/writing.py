@@ -56,28 +56,19 @@ class AttemptWriter:
         self._batch = batch
         self._folder = folder
         self._keep_payload = keep_payload
-        self._left_out: frozenset[int] = frozenset()
         self._times: dict[str, tuple[int, int]] = {}
         self.written: dict[str, int] = {}
         """Rows by written file, relative to the attempt's folder."""
         self.contents: dict[str, bytes] = {}
         """Contents of the files that the driver wrote."""
+        self.left_out: frozenset[int] = frozenset()
+        """Ordinals of the duplicates, which were written first and then left out."""
 
     def first_reason(self) -> str:
         """Return the reason of the first event in the quarantine that was written."""
-        found = (
-            self._spark.read.parquet(
-                f"{self._folder}/{file_moves.folder_of(file_moves.QUARANTINE)}"
-            )
-            .orderBy(envelope.ORDINAL)
-            .first()
-        )
+        folder = f"{self._folder}/{file_moves.folder_of(file_moves.QUARANTINE)}"
+        found = self._spark.read.parquet(folder).orderBy(envelope.ORDINAL).first()
         return str(found[envelope.REASON]) if found else "unknown"
-
-    @property
-    def left_out(self) -> frozenset[int]:
-        """Ordinals of the duplicates, which were written first and then left out."""
-        return self._left_out
 
     def times(self, table: str) -> tuple[datetime | None, datetime | None]:
         """Smallest and largest event time of a table's rows."""
@@ -109,7 +100,7 @@ class AttemptWriter:
 
         :param found: ordinals by table.
         """
-        self._left_out = self._left_out.union(*found.values())
+        self.left_out = self.left_out.union(*found.values())
         for table in found:
             self._files.remove(f"{self._folder}/{file_moves.folder_of(table)}")
         for path in [path for path in self.written if file_moves.table_of(path) in found]:
@@ -127,7 +118,7 @@ class AttemptWriter:
         manifest = self._batch.manifest
         steps.reached(steps.LANDING_WRITE, manifest.batch_id)
         pieces = self._batch.table_files(
-            self._spark, keep_payload=self._keep_payload, left_out=self._left_out, tables=tables
+            self._spark, keep_payload=self._keep_payload, left_out=self.left_out, tables=tables
         )
         few = manifest.events <= FEW_ROWS and manifest.bytes <= _FEW_BYTES
         write = self._write_here if few and not is_remote(self._spark) else self._write_there

@@ -73,7 +73,8 @@ COLUMNS: Mapping[str, Any] = {
 }
 """Columns and their types; a list is an array of its item, a mapping a struct.
 
-Columns that look-ups filter by come first, since Delta keeps statistics of the first 32 columns alone."""
+Columns that look-ups filter by come first, since Delta keeps statistics of the first 32 alone.
+"""
 
 _ATTRIBUTES = {
     "event_topic": "topic",
