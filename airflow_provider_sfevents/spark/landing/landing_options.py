@@ -95,10 +95,6 @@ class LandingOptions:
         )
 
     def check(self) -> None:
-        """Check the values.
-
-        :raises ConfigurationError: the message names the option, its value and its valid values.
-        """
         naming.check_tables(self.table, self.table_format, self.partition_by)
         check_table_options(self.table_format, self.table_options())
         if self.max_quarantined is not None and self.max_quarantined < 0:

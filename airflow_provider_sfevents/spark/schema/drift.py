@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_sfevents.spark.schema.recorded_types import additions
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sfevents.spark.schema.event_columns import SchemaPlan
     from airflow_provider_sfevents.spark.schema.evolution import Evolution
-    from airflow_provider_sfevents.spark.schema.field_types import Column
+    from airflow_provider_sfevents.spark.schema.field_types import Column, FieldType
 
 What = Literal["new_table", "added", "changed", "widened", "absent", "quarantined"]
 
@@ -84,16 +85,21 @@ def drift_report(plan: SchemaPlan, new_schemas: Collection[str]) -> tuple[Drift,
 def _of_type(
     name: str, evolution: Evolution, plan: SchemaPlan, new_schemas: frozenset[str]
 ) -> Iterator[Drift]:
+    change = partial(Drift, event_type=name)
     if not evolution.before.columns and evolution.filled:
-        yield Drift(event_type=name, what="new_table", schemas=tuple(sorted(evolution.filled)))
+        yield change(what="new_table", schemas=tuple(sorted(evolution.filled)))
     yield from _added(name, evolution)
     for schema_id in sorted(new_schemas & set(evolution.filled)):
-        yield from _widened(name, evolution, schema_id)
-        yield from _absent(name, evolution, schema_id)
+        for column, kind in _widened(evolution, schema_id):
+            said = {"column": column.name, "type": kind.sql(), "of_table": _listed([column])}
+            yield change(what="widened", schemas=(schema_id,), **said)
+        for column in _absent(evolution, schema_id):
+            said = {"column": column.name, "type": column.type.sql()}
+            yield change(what="absent", schemas=(schema_id,), **said)
     for schema_id in sorted(plan.refused):
         if plan.names[schema_id] == name:
             reason = plan.refused[schema_id]
-            yield Drift(event_type=name, what="quarantined", schemas=(schema_id,), reason=reason)
+            yield change(what="quarantined", schemas=(schema_id,), reason=reason)
 
 
 def _added(name: str, evolution: Evolution) -> Iterator[Drift]:
@@ -110,33 +116,18 @@ def _added(name: str, evolution: Evolution) -> Iterator[Drift]:
             )
 
 
-def _widened(name: str, evolution: Evolution, schema_id: str) -> Iterator[Drift]:
+def _widened(evolution: Evolution, schema_id: str) -> Iterator[tuple[Column, FieldType]]:
     own = dict(evolution.schemas[schema_id])
     fields = evolution.filled[schema_id]
     for column in evolution.before.columns:
         kind = own[fields[column.name]] if column.name in fields else column.type
         if kind.kind != column.type.kind:
-            yield Drift(
-                event_type=name,
-                what="widened",
-                column=column.name,
-                type=kind.sql(),
-                of_table=_listed([column]),
-                schemas=(schema_id,),
-            )
+            yield column, kind
 
 
-def _absent(name: str, evolution: Evolution, schema_id: str) -> Iterator[Drift]:
+def _absent(evolution: Evolution, schema_id: str) -> list[Column]:
     fields = {field.casefold() for field, _ in evolution.schemas[schema_id]}
-    for column in evolution.before.columns:
-        if column.field.casefold() not in fields:
-            yield Drift(
-                event_type=name,
-                what="absent",
-                column=column.name,
-                type=column.type.sql(),
-                schemas=(schema_id,),
-            )
+    return [one for one in evolution.before.columns if one.field.casefold() not in fields]
 
 
 def _others(evolution: Evolution, column: Column) -> list[Column]:

@@ -33,7 +33,7 @@ TABLE = "event_table"
 # boolean; in the source of a MERGE only: the row is deleted. It is in no table.
 GONE = "sfevents_gone"
 
-_TYPES = {
+TYPES = {
     EVENT_ID: "string",
     EVENT_TIME: "timestamp",
     RECEIVED_AT: "timestamp",
@@ -45,8 +45,8 @@ _TYPES = {
     BATCH_NUMBER: "bigint",
     ORDINAL: "bigint",
 }
-ENVELOPE = tuple(_TYPES)
-ENVELOPE_SQL = ", ".join(f"{name} {kind}" for name, kind in _TYPES.items())
+ENVELOPE = tuple(TYPES)
+ENVELOPE_SQL = ", ".join(f"{name} {kind}" for name, kind in TYPES.items())
 RESERVED = frozenset({*ENVELOPE, EVENT_DATE, RAW_PAYLOAD, REASON, EVENT_TYPE, SPLIT, TABLE, GONE})
 
 

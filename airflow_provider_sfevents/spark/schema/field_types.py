@@ -53,18 +53,8 @@ _BY_DOC: Mapping[str, Kind] = {
     "TimeOnly": "time",
 }
 
-_SQL: Mapping[Kind, str] = {
-    "boolean": "boolean",
-    "int": "int",
-    "long": "bigint",
-    "double": "double",
-    "string": "string",
-    "binary": "binary",
-    "date": "date",
-    "timestamp": "timestamp",
-    "time": "string",
-    "json": "string",
-}
+_SQL: Mapping[Kind, str] = {"long": "bigint", "time": "string", "json": "string"}
+"""Names in Spark's DDL of kinds with another name there."""
 
 
 class UntypeableError(Exception):
@@ -99,14 +89,11 @@ class FieldType:
             inner = ", ".join(f"{quoted(name)}: {member.sql()}" for name, member in self.members)
             return f"struct<{inner}>"
         if self.item is not None:
-            return (
-                f"array<{self.item.sql()}>"
-                if self.kind == "array"
-                else f"map<string, {self.item.sql()}>"
-            )
+            key = "" if self.kind == "array" else "string, "
+            return f"{self.kind}<{key}{self.item.sql()}>"
         if self.kind == "decimal":
             return f"decimal({self.precision},{self.scale})"
-        return _SQL[self.kind]
+        return _SQL.get(self.kind, self.kind)
 
     def member_names(self) -> tuple[str, ...]:
         """Names of the record's own members, in the order of bitmaps."""
@@ -139,8 +126,7 @@ def record_fields(schema: Mapping[str, Any]) -> Fields:
     :raises UntypeableError: two names differ only in case, which no SQL engine tells apart, or a
         record contains itself.
     """
-    namespace = schema.get("namespace", "")
-    return _Reader().record(schema, namespace).members
+    return _Reader().record(schema, schema.get("namespace", "")).members
 
 
 def _refuse_twins(names: Iterator[str]) -> None:

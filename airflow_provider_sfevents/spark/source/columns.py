@@ -25,14 +25,7 @@ if TYPE_CHECKING:
 RESCUED = "_rescued"
 """Column for the values of later fields, as a JSON object by field."""
 
-_TYPES = {
-    envelope.EVENT_TIME: "timestamp",
-    envelope.RECEIVED_AT: "timestamp",
-    envelope.BATCH_NUMBER: "bigint",
-    envelope.ORDINAL: "bigint",
-    envelope.EVENT_DATE: "date",
-    envelope.RAW_PAYLOAD: "binary",
-}
+_TYPES = {**envelope.TYPES, envelope.EVENT_DATE: "date", envelope.RAW_PAYLOAD: "binary"}
 _RAW_ENVELOPE = tuple(name for name in envelope.ENVELOPE if name != envelope.EVENT_TIME)
 """Without the time of the event, which only its payload has."""
 
@@ -149,12 +142,8 @@ def decoding_plan(
         unknown,
         recorded=lambda name: Recorded(columns=fixed.own if name == fixed.event_type else ()),
     )
-    names = {
-        schema_id: name for schema_id, name in plan.names.items() if name in ("", fixed.event_type)
-    }
-    refused = {
-        schema_id: reason for schema_id, reason in plan.refused.items() if schema_id in names
-    }
+    names = {one: name for one, name in plan.names.items() if name in ("", fixed.event_type)}
+    refused = {one: reason for one, reason in plan.refused.items() if one in names}
     kind = next((one for one in plan.types if one.name == fixed.event_type), None)
     rescued: Mapping[str, str] = {}
     if kind is not None:
@@ -189,10 +178,8 @@ def _with_rescued(
         for schema_id, fields in kind.filled.items()
     }
     columns = (*fixed.own, *(replace(column, name=name) for name, column in further.items()))
-    return (
-        replace(kind, columns=columns, filled=filled),
-        {name: column.name for name, column in further.items()},
-    )
+    rescued = {name: column.name for name, column in further.items()}
+    return replace(kind, columns=columns, filled=filled), rescued
 
 
 def _brings(fixed: FixedColumns, kind: EventType, schema_id: str, name: str) -> bool:

@@ -63,8 +63,8 @@ class SfEventsDataSource(DataSource):  # type: ignore[misc]
     def schema(self) -> str:
         """Fix the columns, for as long as this query is loaded."""
         options = read_options(self.options)
-        topic = _Topic(options)
-        columns = load_columns(topic.files, options, offsets.staged(topic.look()))
+        files = StagedFiles.at(options.folder)
+        columns = load_columns(files, options, offsets.staged(read_topic(files, options)))
         self._loaded = options, columns
         return columns.sql()
 
@@ -83,27 +83,22 @@ class SfEventsDataSource(DataSource):  # type: ignore[misc]
         return self._loaded
 
 
-class _Topic:
-    """The topic's folder, as one process sees it."""
-
-    def __init__(self, options: SourceOptions) -> None:
-        self._options = options
-        self.files = StagedFiles.at(options.folder)
-
-    def look(self) -> StagedTopic:
-        return read_topic(self.files, self._options)
-
-    def partitions(self, fixed: FixedColumns, batches: Sequence[Offset]) -> list[InputPartition]:
-        tasks = plan_tasks(self.files, self._options, fixed, batches) if batches else []
-        return [SourcePartition(task) for task in tasks]
-
-
 class _ReadsRows:
-    """Reading of a partition in an executor."""
+    """A topic's folder, as one process sees it, and the reading of a partition in an executor."""
 
     def __init__(self, options: SourceOptions, fixed: FixedColumns) -> None:
         self._options = options
         self._columns = fixed
+
+    def _look(self) -> StagedTopic:
+        return read_topic(StagedFiles.at(self._options.folder), self._options)
+
+    def _partitions_of(self, batches: Sequence[Offset]) -> list[InputPartition]:
+        if not batches:
+            return []
+        files = StagedFiles.at(self._options.folder)
+        tasks = plan_tasks(files, self._options, self._columns, batches)
+        return [SourcePartition(task) for task in tasks]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """Read the rows of a partition; a read without batches has one partition, None."""
@@ -119,8 +114,7 @@ class StagedReader(_ReadsRows, DataSourceReader):  # type: ignore[misc]
     """Read of all batches whose form is settled when the query runs."""
 
     def partitions(self) -> list[InputPartition]:
-        topic = _Topic(self._options)
-        return topic.partitions(self._columns, offsets.offered(topic.look()))
+        return self._partitions_of(offsets.offered(self._look()))
 
 
 class StagedStreamReader(_ReadsRows, DataSourceStreamReader):  # type: ignore[misc]
@@ -135,10 +129,10 @@ class StagedStreamReader(_ReadsRows, DataSourceStreamReader):  # type: ignore[mi
         self._seen: Offset | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        return offsets.first_offset(_Topic(self._options).look()).to_json()
+        return offsets.first_offset(self._look()).to_json()
 
     def latestOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        topic = _Topic(self._options).look()
+        topic = self._look()
         seen = self._seen or offsets.first_offset(topic)
         self._seen = offsets.next_offset(topic, seen, self._options.max_batches)
         return self._seen.to_json()
@@ -147,8 +141,7 @@ class StagedStreamReader(_ReadsRows, DataSourceStreamReader):  # type: ignore[mi
         first, self._seen = Offset.from_json(start), Offset.from_json(end)
         if first == self._seen:
             return []
-        topic = _Topic(self._options)
-        return topic.partitions(self._columns, offsets.between(topic.look(), first, self._seen))
+        return self._partitions_of(offsets.between(self._look(), first, self._seen))
 
     def commit(self, end: dict[str, Any]) -> None:
         """Leave the staging area as it is: other readers and reruns need its batches."""

@@ -12,7 +12,7 @@ No I/O, no Spark.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -99,6 +99,9 @@ class StagedTopic:
     epochs: tuple[StagedEpoch, ...]
     unordered: tuple[str, ...] = ()
 
+    def offset(self, epoch: str, batch_number: int) -> Offset:
+        return Offset(staging_id=self.staging_id, epoch=epoch, batch_number=batch_number)
+
 
 def first_offset(topic: StagedTopic) -> Offset:
     """Return the offset of a new query: before the oldest batch after which every batch is staged.
@@ -107,11 +110,11 @@ def first_offset(topic: StagedTopic) -> Offset:
     """
     batches = staged(topic)
     if not topic.epochs:
-        return Offset(staging_id=topic.staging_id, epoch="", batch_number=0)
+        return topic.offset("", 0)
     places = {batch: place for place, batch in enumerate(batches)}
     place = 0
     while place < len(batches):
-        start = _before(batches[place])
+        start = replace(batches[place], batch_number=batches[place].batch_number - 1)
         try:
             for batch in following(topic, start):
                 place = places[batch] + 1
@@ -122,11 +125,7 @@ def first_offset(topic: StagedTopic) -> Offset:
         else:
             return start
     newest = topic.epochs[-1]
-    return Offset(
-        staging_id=topic.staging_id,
-        epoch=newest.name,
-        batch_number=max(newest.last, newest.swept, newest.first - 1),
-    )
+    return topic.offset(newest.name, max(newest.last, newest.swept, newest.first - 1))
 
 
 def next_offset(topic: StagedTopic, after: Offset, max_batches: int) -> Offset:
@@ -185,7 +184,7 @@ def following(topic: StagedTopic, after: Offset) -> Iterator[Offset]:
         if number in epoch.staged:
             if not _is_settled(topic, place, number):
                 return
-            yield Offset(staging_id=topic.staging_id, epoch=epoch.name, batch_number=number)
+            yield topic.offset(epoch.name, number)
             number += 1
         elif number <= epoch.swept or number < epoch.last:
             raise StagingError(_missing(topic, epoch, number))
@@ -242,13 +241,7 @@ def _missing(topic: StagedTopic, epoch: StagedEpoch, number: int) -> str:
 def staged(topic: StagedTopic) -> Sequence[Offset]:
     """Return all staged batches, oldest first."""
     return [
-        Offset(staging_id=topic.staging_id, epoch=epoch.name, batch_number=number)
+        topic.offset(epoch.name, number)
         for epoch in topic.epochs
         for number in sorted(epoch.staged)
     ]
-
-
-def _before(batch: Offset) -> Offset:
-    return Offset(
-        staging_id=batch.staging_id, epoch=batch.epoch, batch_number=batch.batch_number - 1
-    )

@@ -101,13 +101,9 @@ def _path(url: str) -> str:
     if local is not None:
         return str(local)
     scheme, _, rest = url.partition("://")
-    return f"/{rest.partition('/')[2]}" if scheme == "hdfs" else _without_account(rest)
-
-
-def _without_account(rest: str) -> str:
-    """Bucket and key; a container of Azure has its account behind an `@`."""
     store, slash, key = rest.partition("/")
-    return f"{store.partition('@')[0]}{slash}{key}"
+    # A container of Azure has its account behind an `@`.
+    return f"/{key}" if scheme == "hdfs" else f"{store.partition('@')[0]}{slash}{key}"
 
 
 @contextmanager

@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -71,13 +72,9 @@ def maintain_delta(
     steps.reached(steps.UPKEEP_REMOVE, label)
     spark.sql(f"VACUUM {identifier} RETAIN {options.keep_hours} HOURS").collect()
     removed, removed_size = _vacuumed(spark, identifier)
-    return TableReport(
-        table=label,
-        files=before.files,
-        size=before.size,
-        files_after=_detail(spark, identifier)["numFiles"],
-        removed_files=removed,
-        removed_size=removed_size,
+    files_after = _detail(spark, identifier)["numFiles"]
+    return replace(
+        before, files_after=files_after, removed_files=removed, removed_size=removed_size
     )
 
 
@@ -111,10 +108,8 @@ def _foretold(
     )
     dry = spark.sql(f"VACUUM {identifier} RETAIN {options.keep_hours} HOURS DRY RUN").collect()
     unneeded = {_name(str(row[0])) for row in dry}
-    return TableReport(
-        table=before.table,
-        files=before.files,
-        size=before.size,
+    return replace(
+        before,
         files_after=min(before.files, ideal + still),
         removed_files=len(unneeded),
         removed_size=sum(sizes.get(name, 0) for name in unneeded),
@@ -122,9 +117,7 @@ def _foretold(
 
 
 def _detail(spark: SparkSession, identifier: str) -> Row:
-    found = spark.sql(f"DESCRIBE DETAIL {identifier}").first()
-    if found is None:
-        raise RuntimeError(f"DESCRIBE DETAIL {identifier} gave no row")
+    [found] = spark.sql(f"DESCRIBE DETAIL {identifier}").collect()
     return found
 
 

@@ -14,6 +14,7 @@ between two of them.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -63,13 +64,13 @@ def maintain_iceberg(
         given = ", ".join((f"table => {text(tables.name_in_catalog(table))}", *arguments))
         return spark.sql(f"CALL {tables.catalog}.system.{procedure}({given})")
 
+    report = TableReport(
+        table=label, files=found.files + found.deletes, size=found.size, expired=expiring
+    )
     if options.dry_run:
-        return TableReport(
-            table=label,
-            files=found.files + found.deletes,
-            size=found.size,
+        return replace(
+            report,
             files_after=min(found.files, ideal_files(found.parts, target)),
-            expired=expiring,
             removed_files=call("remove_orphan_files", older_than, "dry_run => true").count(),
         )
     if found.needs_compaction(target):
@@ -92,14 +93,7 @@ def maintain_iceberg(
         removed = sum(gone)
     steps.reached(steps.UPKEEP_REMOVE, label)
     removed += call("remove_orphan_files", older_than).count()
-    return TableReport(
-        table=label,
-        files=found.files + found.deletes,
-        size=found.size,
-        files_after=after.files + after.deletes,
-        expired=expiring,
-        removed_files=removed,
-    )
+    return replace(report, files_after=after.files + after.deletes, removed_files=removed)
 
 
 def _files(spark: SparkSession, identifier: str) -> IcebergFiles:
@@ -125,10 +119,5 @@ def _files(spark: SparkSession, identifier: str) -> IcebergFiles:
 
 def _expiring(spark: SparkSession, identifier: str, before: datetime) -> int:
     """Count the snapshots that are older than a time; the newest one never counts."""
-    times = [
-        row[0]
-        for row in spark.table(f"{identifier}.snapshots")
-        .selectExpr("unix_micros(committed_at)")
-        .collect()
-    ]
-    return sum(at < before.timestamp() * 1e6 for at in sorted(times)[:-1])
+    rows = spark.table(f"{identifier}.snapshots").selectExpr("unix_micros(committed_at)").collect()
+    return sum(at < before.timestamp() * 1e6 for (at,) in sorted(rows)[:-1])

@@ -45,10 +45,6 @@ class UpkeepOptions:
         return [(root, is_state) for root, is_state in given if root]
 
     def check(self) -> None:
-        """Check the values.
-
-        :raises ConfigurationError: the message names the option, its value and its valid values.
-        """
         if not self.roots():
             raise ConfigurationError(
                 "Neither table nor current_state is given. Give the root URL or the namespace of "
