@@ -30,8 +30,7 @@ import pyarrow.parquet as pq
 from fastavro import parse_schema, schemaless_reader, schemaless_writer
 
 from airflow_provider_sfevents.spark.avro.arrow_columns import build_columns
-from airflow_provider_sfevents.spark.avro.executor_decoder import payload_decoder
-from airflow_provider_sfevents.spark.avro.executor_tasks import Task
+from airflow_provider_sfevents.spark.avro.executor_tasks import Task, payload_decoder
 from airflow_provider_sfevents.spark.landing.staged_batch import STAGED_SQL
 from airflow_provider_sfevents.spark.schema.event_columns import plan_batch
 from airflow_provider_sfevents.staging import layout

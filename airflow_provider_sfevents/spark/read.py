@@ -56,9 +56,8 @@ def read_batch(
     :raises StagingError: the batch is not whole.
     """
     batch = open_batch(spark, Files(spark), manifest_url, accelerated=has_accelerator(spark))
-    return batch.decoded(spark, _chosen(batch, event_type), keep_payload=keep_payload).drop(
-        envelope.SPLIT
-    )
+    kind = _chosen(batch, event_type)
+    return batch.decoded(spark, kind, keep_payload=keep_payload).drop(envelope.SPLIT)
 
 
 def read_undecodable(spark: SparkSession, manifest_url: str) -> DataFrame:
@@ -178,9 +177,8 @@ def _landed(tables: Tables, table: str) -> DataFrame:
     ids = tables.ledger.rows().select(envelope.BATCH_ID).toArrow()
     landed = tables.spark.createDataFrame(ids if ids.num_rows else [], _LANDED_SQL)
     rows = tables.read(table)
-    return rows.join(landed, on=envelope.BATCH_ID, how="left_semi").select(
-        *map(quoted, rows.columns)
-    )
+    kept = rows.join(landed, on=envelope.BATCH_ID, how="left_semi")
+    return kept.select(*map(quoted, rows.columns))
 
 
 def _chosen(batch: StagedBatch, event_type: str | None) -> EventType:

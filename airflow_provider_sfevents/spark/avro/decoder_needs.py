@@ -83,8 +83,7 @@ def check_needs(
             f"The executors' Python ({python}) has no {PACKAGE}. Pass it along with --py-files: "
             f"{PACKAGE}.submit.packaging.py_files(folder) makes the zip."
         )
-    missing = wheels_missing(python, {*EXECUTORS_NEED} & {*executors_lack})
-    if missing:
+    if missing := wheels_missing(python, {*EXECUTORS_NEED} & {*executors_lack}):
         raise ConfigurationError(missing)
 
 
@@ -109,8 +108,7 @@ def is_this_python(named: str) -> bool:
     found = shutil.which(named)
     if not found or not sys.executable:
         return False
-    ours = Path(sys.executable).absolute()
-    there = Path(found).absolute()
+    ours, there = Path(sys.executable).absolute(), Path(found).absolute()
     return there.parent == ours.parent and there.samefile(ours)
 
 
@@ -144,7 +142,6 @@ def _looked(spark: SparkSession) -> tuple[str, list[str]]:
     if local and is_this_python(os.environ.get("PYSPARK_PYTHON", "python3")):
         said = look(None)
     else:
-        [row] = spark.range(1).select(F.udf(look, "string", useArrow=False)("id")).collect()
-        said = str(row[0])
+        [[said]] = spark.range(1).select(F.udf(look, "string", useArrow=False)("id")).collect()
     python, missing = json.loads(said)
     return python, missing

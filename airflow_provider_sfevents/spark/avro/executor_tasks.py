@@ -6,18 +6,25 @@ gRPC. All functions are deterministic: the same staged rows give the same result
 
 from __future__ import annotations
 
+import logging
+import sys
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.exceptions import StagingError
-from airflow_provider_sfevents.spark.avro.executor_decoder import check_wheels, payload_decoder
+from airflow_provider_sfevents.exceptions import ConfigurationError, StagingError
+from airflow_provider_sfevents.spark.avro.decoder_needs import (
+    ACCELERATOR,
+    EXECUTORS_NEED,
+    lacking,
+    wheels_missing,
+)
 from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.schema.field_types import quoted
 from airflow_provider_sfevents.spark.tables.projection import parsed
 from airflow_provider_sfevents.staging import layout
-from airflow_provider_sfevents.staging.manifest import AVRO
+from airflow_provider_sfevents.staging.manifest import AVRO, JSON
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -28,9 +35,12 @@ if TYPE_CHECKING:
 
     from airflow_provider_sfevents.spark.avro.reference_decoder import Decoded, PayloadDecoder
     from airflow_provider_sfevents.spark.schema.event_columns import EventType
+    from airflow_provider_sfevents.spark.schema.field_types import Column
     from airflow_provider_sfevents.staging.manifest import PayloadFormat
 
     Judged = dict[str, tuple[pa.RecordBatch | None, pa.RecordBatch | None]]
+
+logger = logging.getLogger(__name__)
 
 # Staged columns that are kept; `LEADING_SQL` are all before the payload's own ones.
 _PASSED = (
@@ -182,6 +192,43 @@ class _Decoding:
                 payload_format=self._task.payload_format,
             )
         return self._decoders[schema_id]
+
+
+def check_wheels(*, accelerated: bool) -> None:
+    """Check the modules that decoding needs, before rows are decoded.
+
+    :raises ConfigurationError: an executor's Python lacks one; the message has the remedy.
+    """
+    more = (ACCELERATOR,) if accelerated else ()
+    if missing := wheels_missing(sys.executable, lacking((*EXECUTORS_NEED, *more))):
+        raise ConfigurationError(missing)
+
+
+def payload_decoder(
+    schema_json: str,
+    columns: Sequence[Column],
+    *,
+    accelerated: bool,
+    payload_format: PayloadFormat = AVRO,
+) -> PayloadDecoder:
+    """Make the decoder of a schema: of messages, the accelerator where it fits, or the reference.
+
+    :param payload_format: of the payloads.
+    """
+    from airflow_provider_sfevents.spark.avro.json_decoder import JsonMessages
+    from airflow_provider_sfevents.spark.avro.reference_decoder import Reference
+
+    if payload_format == JSON:
+        return JsonMessages(schema_json, columns)
+    if not accelerated:
+        return Reference(schema_json, columns)
+    from airflow_provider_sfevents.spark.avro.accelerated_decoder import Accelerated
+    from airflow_provider_sfevents.spark.avro.arrow_conversion import left_to_reference
+
+    if reason := left_to_reference(schema_json, columns):
+        logger.info("Decoded record by record: %s.", reason)
+        return Reference(schema_json, columns)
+    return Accelerated(schema_json, columns)
 
 
 def _wanted(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -142,7 +142,7 @@ def _landed(
 
 def _summary(receipt: Receipt) -> str:
     tables = [f"{counted(rows, 'row')} in {name}" for name, rows in receipt.tables.items()]
-    left_out = (
-        [f"{counted(receipt.duplicates, 'duplicate')} left out"] if receipt.duplicates else []
-    )
-    return ", ".join([*tables, f"{receipt.quarantined} in quarantine", *left_out])
+    said = [*tables, f"{receipt.quarantined} in quarantine"]
+    if receipt.duplicates:
+        said.append(f"{counted(receipt.duplicates, 'duplicate')} left out")
+    return ", ".join(said)

@@ -87,7 +87,6 @@ class LandingOptions:
     on_type_change: OnTypeChange = field(default="new_column", metadata=TYPE_CHANGE)
 
     def table_options(self) -> TableOptions:
-        """Options of tables that are made."""
         return TableOptions(
             partition_by=self.partition_by,
             cluster_by=self.cluster_by,

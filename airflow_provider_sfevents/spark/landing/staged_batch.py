@@ -113,12 +113,10 @@ class StagedBatch:
         task = self._task((event_type,), {}, keep_payload=keep_payload, left_out=left_out)
         rows = self.rows(spark, event_type.schemas)
         found = task.decoded(rows)
-        own = [column.name for column in event_type.columns] + (
-            [envelope.RAW_PAYLOAD] if keep_payload else []
-        )
-        return selected(
-            found, (*self._envelope(), *map(quoted, own), envelope.EVENT_DATE, envelope.SPLIT)
-        )
+        own = [quoted(column.name) for column in event_type.columns]
+        if keep_payload:
+            own.append(envelope.RAW_PAYLOAD)
+        return selected(found, (*self._envelope(), *own, envelope.EVENT_DATE, envelope.SPLIT))
 
     def undecodable(
         self, spark: SparkSession, *, left_out: frozenset[int] = frozenset()
@@ -166,10 +164,8 @@ class StagedBatch:
 
     def _read(self, spark: SparkSession, parts: Iterable[Part], wanted: set[str]) -> DataFrame:
         """Read those of the files that hold rows of these schemas."""
-        paths = [
-            f"{self.folder}/{part.path}" for part in parts if wanted.intersection(part.schemas)
-        ]
-        return parquet_files(spark, STAGED_SQL, paths)
+        found = [part.path for part in parts if wanted.intersection(part.schemas)]
+        return parquet_files(spark, STAGED_SQL, [f"{self.folder}/{path}" for path in found])
 
     def _task(
         self,

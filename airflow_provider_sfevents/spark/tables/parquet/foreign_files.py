@@ -28,6 +28,7 @@ from airflow_provider_sfevents.exceptions import NotLandedError, StagingError
 from airflow_provider_sfevents.spark.remote import spark_errors
 from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.tables import file_moves
+from airflow_provider_sfevents.spark.tables.statements import text
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -157,10 +158,8 @@ class ForeignFiles:
         """Write the rows of other batches into a file; return its name, empty without rows."""
         take_out = f"Take the rows of {envelope.BATCH_ID} = '{batch_id}' out of it"
         if not self._can_replace:
-            why = (
-                f"holds {counted(found.own, 'row')} of it, and this store cannot replace a file "
-                f"in one step"
-            )
+            rows = counted(found.own, "row")
+            why = f"holds {rows} of it, and this store cannot replace a file in one step"
             self._refuse(path, batch_id, why, take_out)
         if found.own == found.rows:
             return ""
@@ -176,10 +175,8 @@ class ForeignFiles:
         return name
 
     def _without(self, batch_id: str, path: str) -> DataFrame:
-        from pyspark.sql import functions as F  # noqa: N812
-
-        rows = self._spark.read.parquet(self._url(path))
-        return rows.where(~F.col(envelope.BATCH_ID).eqNullSafe(F.lit(batch_id))).coalesce(1)
+        others = f"NOT {envelope.BATCH_ID} <=> {text(batch_id)}"
+        return self._spark.read.parquet(self._url(path)).where(others).coalesce(1)
 
     def _url(self, path: str) -> str:
         return f"{self._root}/{path}"

@@ -68,16 +68,13 @@ class ParquetTables:
 
     def standing(self, table: str, dates: Iterable[str], batch_id: str) -> Standing:
         """List the files of other batches, by folder."""
-        folders = [f"{self.label(table)}/{envelope.EVENT_DATE}={date}" for date in dates]
-        found = {folder: self._files.names(folder) for folder in folders}
         own = file_moves.names_of(batch_id)
-        others = {
-            folder: frozenset(
-                name for name in names if name.endswith(".parquet") and not own.fullmatch(name)
-            )
-            for folder, names in found.items()
-        }
-        return {folder: names for folder, names in others.items() if names}
+        others: Standing = {}
+        for folder in (f"{self.label(table)}/{envelope.EVENT_DATE}={date}" for date in dates):
+            files = (one for one in self._files.names(folder) if one.endswith(".parquet"))
+            if names := frozenset(name for name in files if not own.fullmatch(name)):
+                others[folder] = names
+        return others
 
     def known(self, tables: Mapping[str, KnownRows], columns: str, name: str) -> DataFrame:
         folders = [folder for rows in tables.values() for folder in rows.standing]

@@ -10,7 +10,7 @@ import pytest
 
 from airflow_provider_sfevents.spark.avro.accelerated_decoder import Accelerated
 from airflow_provider_sfevents.spark.avro.decoder_needs import is_this_python, lacking
-from airflow_provider_sfevents.spark.avro.executor_decoder import payload_decoder
+from airflow_provider_sfevents.spark.avro.executor_tasks import payload_decoder
 from airflow_provider_sfevents.spark.avro.reference_decoder import Reference
 from airflow_provider_sfevents.spark.schema.field_types import Column, FieldType
 
