@@ -148,15 +148,6 @@ def _add(parser: argparse.ArgumentParser, one: Field[Any]) -> None:
     if isinstance(default, str | int) and default != "":
         usual = {True: "on", False: "off"}[default] if isinstance(default, bool) else default
         described += f" (default: {usual})"
-    if isinstance(default, bool):
-        parser.add_argument(
-            flag_of(one),
-            dest=one.name,
-            action=argparse.BooleanOptionalAction,
-            default=argparse.SUPPRESS,
-            help=described,
-        )
-        return
 
     def read(given: str) -> Any:
         try:
@@ -164,14 +155,11 @@ def _add(parser: argparse.ArgumentParser, one: Field[Any]) -> None:
         except ValueError as error:
             raise ConfigurationError(f"{flag_of(one)} {given!r} cannot be read: {error}") from error
 
+    how: dict[str, Any] = {"action": argparse.BooleanOptionalAction}
+    if not isinstance(default, bool):
+        how = {"metavar": text.metavar, "required": _is_required(one), "type": read}
     parser.add_argument(
-        flag_of(one),
-        dest=one.name,
-        metavar=text.metavar,
-        required=_is_required(one),
-        default=argparse.SUPPRESS,
-        type=read,
-        help=described,
+        flag_of(one), dest=one.name, default=argparse.SUPPRESS, help=described, **how
     )
 
 

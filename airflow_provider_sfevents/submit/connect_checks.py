@@ -210,15 +210,11 @@ def settle(spark: Any, conf: Mapping[Any, Any]) -> None:
                 ) from None
             refused.append(str(key))
     if refused:
-        raise ConfigurationError(fixed_settings(refused))
-
-
-def fixed_settings(names: Sequence[str]) -> str:
-    """Error message for settings of `conf` that a session cannot change."""
-    return (
-        f"conf has {', '.join(names)}, which a Spark Connect server takes at its own start only. "
-        "Give them to the server, or use a Spark connection of type spark, which runs spark-submit."
-    )
+        raise ConfigurationError(
+            f"conf has {', '.join(refused)}, which a Spark Connect server takes at its own start "
+            "only. Give them to the server, or use a Spark connection of type spark, which runs "
+            "spark-submit."
+        )
 
 
 def minor(version: str) -> str:

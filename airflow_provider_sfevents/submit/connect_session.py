@@ -120,7 +120,7 @@ class ConnectSession:
                 self.spark.stop()
             # PySpark closes a session again when Python collects it, and then waits for the
             # requests of all sessions; in the middle of such a request it would wait without end.
-            client.close = _do_nothing
+            client.close = lambda: None
 
     def release(self) -> None:
         """End the session on the server, and close the connection to it."""
@@ -194,10 +194,6 @@ def open_session(
             yield session
         finally:
             session.release()
-
-
-def _do_nothing() -> None:
-    """Stand in for closing a client that is closed already."""
 
 
 def _counting(session: ConnectSession) -> Any:

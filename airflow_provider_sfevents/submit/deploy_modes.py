@@ -60,10 +60,6 @@ class Way:
     def is_yarn(self) -> bool:
         return "yarn" in self.master  # as Airflow's hook tells
 
-    @property
-    def is_kubernetes(self) -> bool:
-        return self.master.startswith("k8s://")
-
     def check(self) -> None:
         """Check that this way works.
 
@@ -104,7 +100,7 @@ class Way:
 
         On YARN and Kubernetes they are on spark-submit's command line.
         """
-        if not (self.is_yarn or self.is_kubernetes):
+        if not (self.is_yarn or self.master.startswith("k8s://")):
             return ()
         return tuple(sorted(name for name in self.env_vars if _SECRET.search(name)))
 
