@@ -93,16 +93,12 @@ def _raw(rows: pa.RecordBatch) -> dict[str, pa.Array]:
 def _decoded(
     rows: pa.RecordBatch, plan: DecodingPlan, payload_format: PayloadFormat
 ) -> Iterator[dict[str, pa.Array]]:
-    """Yield the decoded events of the plan's type, then the undecodable ones.
-
-    Only the events that do not decode are decoded twice, for their reasons.
-    """
+    """Yield the decoded and the undecodable events of the plan's type, by schema."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    wanted = rows.filter(
-        pc.is_in(rows.column(layout.SCHEMA_ID), pa.array([*plan.names], pa.string()))
-    )
+    names = pa.array([*plan.names], pa.string())
+    wanted = rows.filter(pc.is_in(rows.column(layout.SCHEMA_ID), names))
     task = executor_tasks.Task(
         types=(plan.kind,) if plan.kind else (),
         refused=plan.refused,
@@ -111,21 +107,12 @@ def _decoded(
         accelerated=not plan.rescued and not lacking((ACCELERATOR,)),
         payload_format=payload_format,
     )
-    refused = pc.is_in(wanted.column(layout.SCHEMA_ID), pa.array([*plan.refused], pa.string()))
-    left = wanted.filter(refused)
-    to_decode = wanted.filter(pc.invert(refused))
-    if to_decode.num_rows:
-        good = list(executor_tasks.decoded(task, iter([to_decode])))
-        for batch in good:
-            yield _with_rescued(batch, plan.rescued)
-        ordinals = [batch.column(envelope.ORDINAL) for batch in good]
-        if sum(map(len, ordinals)) < to_decode.num_rows:
-            known = pa.chunked_array(ordinals, pa.int64()).combine_chunks()
-            is_good = pc.is_in(to_decode.column(layout.ORDINAL), known)
-            bad = to_decode.filter(pc.invert(is_good))
-            yield from map(_columns_of, executor_tasks.undecodable(task, iter([bad])))
-    if left.num_rows:
-        yield from map(_columns_of, executor_tasks.undecodable(task, iter([left])))
+    for batch in executor_tasks.judged(task, iter([wanted] if wanted.num_rows else [])):
+        for good, bad in batch.values():
+            if good:
+                yield _with_rescued(good, plan.rescued)
+            if bad:
+                yield _columns_of(bad)
 
 
 def _columns_of(batch: pa.RecordBatch) -> dict[str, pa.Array]:
