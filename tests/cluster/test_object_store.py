@@ -167,8 +167,8 @@ def test_one_of_two_creates_a_file_on_s3(files: HadoopFiles, store: Store) -> No
     S3 supports each operation of the landing, or refuses it.
     """
     url, temporary = "s3a://lake/files/one.json", "s3a://lake/files/.tmp"
-    assert files.create(url, "first", temporary) is True
-    assert files.create(url, "second", temporary) is False
+    assert files.create(url, b"first", temporary) is True
+    assert files.create(url, b"second", temporary) is False
     assert files.read_bytes(url) == b"first"
 
     path, fs = files._at("s3a://lake/files/two.json")
@@ -180,7 +180,7 @@ def test_one_of_two_creates_a_file_on_s3(files: HadoopFiles, store: Store) -> No
         streams[1].close()
     assert files.read_bytes("s3a://lake/files/two.json") == b"0"
 
-    files.write_in_place(temporary, "third")
+    files.write_in_place(temporary, b"third")
     files.move(temporary, url)
     assert files.read_bytes(url) == b"third"
     assert files.names("s3a://lake/files") == ["one.json", "two.json"]
