@@ -5,13 +5,14 @@ from __future__ import annotations
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextvars import copy_context
 from threading import Event
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Other = TypeVar("Other")
 
 AT_ONCE = 8
 """Tables that are worked on at once: Spark plans for one while its executors work for another."""
@@ -45,3 +46,10 @@ def side_by_side(
         # not begun.
         futures = [pool.submit(copy_context().run, guarded, item) for item in wanted]
         return [future.result() for future in futures]
+
+
+def both(one: Callable[[], Result], other: Callable[[], Other]) -> tuple[Result, Other]:
+    """Call two functions at once, and return both results; errors as of `side_by_side`."""
+    acts: tuple[Callable[[], Any], Callable[[], Any]] = (one, other)
+    first, second = side_by_side(lambda act: act(), acts)
+    return first, second

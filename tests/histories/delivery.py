@@ -36,7 +36,9 @@ class Move(NamedTuple):
     """Next action of a history.
 
     :param kind: `batch`; `again` (an old batch is applied again); `back` (a new epoch begins so
-        many events earlier); `lose` (so many events leave the bus unread, which is recorded);
+        many events earlier); `abandon` (a batch of so many events dies and is never run again: the
+        user sets the position to `repeats` events before it); `lose` (so many events leave the bus
+        unread, which is recorded);
         `skip` (a user sets the position so many events forward); `resolve` (a snapshot of the whole
         entity); `records` (a snapshot of its marked records).
     :param size: number of events.
@@ -92,6 +94,7 @@ MOVES = st.lists(
         _moves(("batch",), range(7), _DIES_AFTER, (0, 0, 1, 3)),
         _moves(("again",), range(4)),
         _moves(("back", "lose", "skip"), range(5)),
+        _moves(("abandon",), range(1, 7), range(len(APPLY_ORDER)), (0, 1, 1, 3)),
         _moves(("resolve", "resolve", "records"), ahead=range(-3, 4)),
         _moves(("resolve", "records"), ahead=range(-3, 1)),
         _moves(("resolve", "records"), dies=range(len(SNAPSHOT_ORDER)), ahead=range(2)),
@@ -140,7 +143,7 @@ class Delivery:
             case "again" if self.past:
                 batch, changes, layout = self.past[move.size % len(self.past)]
                 assert self.lake.apply(batch, changes, self.layouts(layout))
-            case "back" | "lose" | "skip" if (
+            case "back" | "abandon" | "lose" | "skip" if (
                 self.doubt.started is not None and self.start == self.end
             ):
                 self.break_off(move)
@@ -167,11 +170,7 @@ class Delivery:
         self.batch_number += 1
         self.cursor = min(self.cursor + size, len(self.org.bus))
         batch = self._batch(silent=silent)
-        stands = len({one.epoch for one, _, _ in self.past} | {batch.epoch})
-        changes = [
-            wire.change(one, EventOrder(stands, self.batch_number, at))
-            for at, one in enumerate(events)
-        ]
+        changes = self._changes(batch, events)
         layout = wire.layout_of(self.org.bus[: self.cursor])
         if move.dies is not None:
             assert not self.lake.apply(batch, changes, self.layouts(layout), writes=move.dies)
@@ -192,12 +191,38 @@ class Delivery:
         if move.kind == "lose":
             self.cursor = min(self.cursor + move.size, len(self.org.bus))
             self.start, self.losses = "latest", ("the replay id has expired",)
-        else:
-            forward = move.size if move.kind == "skip" else -move.size
-            # At least one event must follow: without one, missed events cannot be noticed.
-            self.cursor = max(min(self.cursor + forward, len(self.org.bus) - 1), self.began)
-            self.start = f"anew-{self.epoch}"
-            self.epoch, self.batch_number = self.epoch + 1, 0
+            return
+        upto = self._boundary(self.cursor + move.size)
+        # A job that dies leaves the resync entries that it had to make, also if the events of the
+        # next epoch prove that nothing is missing.
+        if move.kind == "abandon" and not self.doubt.unproven:
+            self._die(upto, writes=move.dies)
+        forward = {"skip": move.size, "back": -move.size}.get(move.kind, -move.repeats)
+        # At least one event must follow: without one, missed events cannot be noticed.
+        self.cursor = max(min(self.cursor + forward, len(self.org.bus) - 1), self.began)
+        self.start = f"anew-{self.epoch}"
+        self.epoch, self.batch_number = self.epoch + 1, 0
+        if move.kind == "abandon":
+            # Rows may be ahead of the position until the events of the dead job have come again.
+            self.batch(Move("batch", upto - self.cursor, silent=True))
+
+    def _die(self, upto: int, *, writes: int | None) -> None:
+        """Apply the next events in a job that dies, and leave the position where it was."""
+        self.batch_number += 1
+        batch = self._batch(silent=True)
+        assert not self.lake.apply(
+            batch,
+            self._changes(batch, self.org.bus[self.cursor : upto]),
+            self.layouts(wire.layout_of(self.org.bus[:upto])),
+            writes=writes,
+        )
+
+    def _changes(self, batch: ChangeBatch, events: list[Told]) -> list[Change]:
+        generation = len({one.epoch for one, _, _ in self.past} | {batch.epoch})
+        return [
+            wire.change(one, EventOrder(generation, batch.batch_number, at))
+            for at, one in enumerate(events)
+        ]
 
     def resolve(self, move: Move) -> None:
         """Take a snapshot of the org, now or later, and apply it; a job that dies is run again."""

@@ -95,6 +95,8 @@ class Lake:
         if admission.kind == "rerun":
             return True
         check_first_batch(progress, batch, self.new_entities)
+        last = (0, 0) if progress is None else (progress.generation, progress.batch_number)
+        self.seen = {one: order for one, order in self.seen.items() if order[:2] <= last}
         ready = sort(self.open_events, arrived, self.seen, batch.ended_by)
         summary = summarised(arrived, ready)
         marked = [entity for entity, one in self.resync if one == WHOLE_ENTITY]

@@ -81,7 +81,8 @@ def test_a_history_with_a_death_a_gap_and_a_wildcard_ends_as_the_org(
         Transaction((Step("convert"), Step("update", change=14))),
     ]
     moves = [
-        Move("batch", 4),
+        Move("batch", 3),
+        Move("abandon", 1, dies=APPLY_ORDER.index("seen") + 1, repeats=1),
         Move("batch", 3, dies=APPLY_ORDER.index("rows")),
         Move("again", 0),
         Move("batch", 2, silent=True),

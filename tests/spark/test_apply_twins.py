@@ -12,17 +12,18 @@ from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.exceptions import PositionConflictError
 from airflow_provider_sfevents.spark.changes import tables
 from airflow_provider_sfevents.spark.changes.order import EventOrder
-from airflow_provider_sfevents.spark.changes.source import ChangeBatch, admit
+from airflow_provider_sfevents.spark.changes.source import ChangeBatch, Progress, admit
 from airflow_provider_sfevents.spark.changes.transactions import SEEN_FOR, SILENCE
 from airflow_provider_sfevents.spark.current_state import state_tables
 from airflow_provider_sfevents.spark.current_state.apply_events import apply_events
 from airflow_provider_sfevents.spark.current_state.apply_run import begun
 from airflow_provider_sfevents.spark.current_state.event_intake import (
     Arrived,
+    new_identities,
     released_events,
-    see,
 )
 from airflow_provider_sfevents.spark.current_state.frames import collected, local_rows
+from airflow_provider_sfevents.spark.current_state.seen_identities import see
 from airflow_provider_sfevents.spark.current_state.state_rows import order_parts
 from airflow_provider_sfevents.spark.current_state.state_tables import open_state, progress_of
 from tests.harness.step_hooks import no_step, on_steps
@@ -175,6 +176,14 @@ def test_old_identities_go_in_the_commit_that_adds_new_ones(
         {**order_parts(EventOrder(1, 1, at), "event"), "event_identity": name, "seen_at": when}
         for at, (name, when) in enumerate((name, second(0) - age) for name, age in ages.items())
     ]
+    progress = Progress(
+        source=SOURCE,
+        generation=1,
+        epoch="e",
+        batch_number=number - 1,
+        end="09",
+        heard_since=second(0),
+    )
     with begun(state) as run:
         run.take()
         state.append(
@@ -182,9 +191,15 @@ def test_old_identities_go_in_the_commit_that_adds_new_ones(
         )
         found = events_of(state.spark, [new], {new.entity: LAYOUT})
         arrived = Arrived(state, [lambda _: found], 1, f"{run.folder}/arrived")
-        order = arrived.look((1, number), SILENCE)
+        arrived.find()
+        order = arrived.look((1, number), SILENCE, progress)
 
-        see(run, batch, released_events(run, arrived, order), arrived, order)
+        see(
+            run,
+            batch,
+            progress,
+            new_identities(released_events(run, arrived, order), arrived, order),
+        )
 
     there = collected(state.rows(state_tables.SEEN, tables.SEEN_SQL))
     assert {row["event_identity"] for row in there} == {"recent", new.identity}

@@ -113,6 +113,11 @@ class Change:
         one = self.addressed
         return one.whole or bool(one.prefixes) or self.change_type == OVERFLOW or not self.entity
 
+    @property
+    def about_entity(self) -> Self | None:
+        """The part of the event about its entity (`parts`)."""
+        return self.parts()[1]
+
     def surely_before(self, moment: datetime) -> bool:
         """True if an entity snapshot that began at this time must contain the change."""
         return self.committed_at + CLOCK_GRAIN <= moment

@@ -28,7 +28,7 @@ from airflow_provider_sfevents.spark.changes.source import (
     is_suspect,
     opening,
 )
-from airflow_provider_sfevents.spark.changes.transactions import Ready, settle_overflows
+from airflow_provider_sfevents.spark.changes.transactions import Event, Ready, about_entities
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -68,14 +68,13 @@ class ApplyPlan:
     entities: Mapping[str, EntityPlan]
 
 
-def summarised(arrived: Sequence[Change], ready: Ready) -> Summary:
+def summarised(arrived: Sequence[Event], ready: Ready[Event]) -> Summary:
     """Make the summary of events that the driver has at hand.
 
     :param arrived: the batch's own events, without those held from the batch before.
     """
     first = min(arrived, key=lambda one: one.order, default=None)
     repeated = {one.order for one in ready.repeats}
-    settled = settle_overflows(ready.released)
     first_at: dict[str, datetime] = {}
     for change in ready.released:
         if change.entity:
@@ -84,7 +83,7 @@ def summarised(arrived: Sequence[Change], ready: Ready) -> Summary:
         first=None if first is None else (first.committed_at, first.order in repeated),
         high_water=max((one.committed_at for one in ready.released), default=None),
         first_at=first_at,
-        about_entities=tuple(part for one in settled if (part := one.parts()[1]) is not None),
+        about_entities=about_entities(ready.released),
     )
 
 

@@ -105,8 +105,9 @@ PROGRESS_SQL = (
 the token of the run that may write; and every entity of the source, with the time of its last full
 snapshot (null: none)."""
 
-APPLY_ORDER = ("resync", "seen", "history", "set_aside", "rows", "applied_through")
-"""Order of the commits of an apply. A run that dies between two has written resync entries and kept
+APPLY_ORDER = ("seen", "resync", "history", "set_aside", "rows", "applied_through")
+"""Order of the commits of an apply; `seen` may be written at any time before `applied_through`, and
+is written while records are folded. A run that dies between two has written resync entries and kept
 events before a row changes. History comes before tombstones, because a record with the tombstone of
 an event takes that event for old."""
 

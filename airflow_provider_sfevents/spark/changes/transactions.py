@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from airflow_provider_sfevents.spark.changes.event import OVERFLOW, Change
 
@@ -26,8 +26,28 @@ SEEN_FOR = timedelta(days=12)
 """Least time that identities are kept: four times as long as the bus keeps events."""
 
 
+class Sortable(Protocol):
+    """The part of a `Change` that sorting and the summary need."""
+
+    @property
+    def order(self) -> EventOrder: ...
+    @property
+    def identity(self) -> str: ...
+    @property
+    def transaction_key(self) -> str: ...
+    @property
+    def committed_at(self) -> datetime: ...
+    @property
+    def entity(self) -> str: ...
+    @property
+    def about_entity(self) -> Change | None: ...
+
+
+Event = TypeVar("Event", bound=Sortable)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ready:
+class Ready(Generic[Event]):
     """A batch's events, sorted.
 
     :param released: events to apply or keep now, in order.
@@ -35,14 +55,14 @@ class Ready:
     :param repeats: events that were seen before; they change nothing.
     """
 
-    released: tuple[Change, ...]
-    held: tuple[Change, ...]
-    repeats: tuple[Change, ...]
+    released: tuple[Event, ...]
+    held: tuple[Event, ...]
+    repeats: tuple[Event, ...]
 
 
 def sort(
-    held: Iterable[Change], arrived: Iterable[Change], seen: Mapping[str, EventOrder], ended_by: str
-) -> Ready:
+    held: Iterable[Event], arrived: Iterable[Event], seen: Mapping[str, EventOrder], ended_by: str
+) -> Ready[Event]:
     """Sort a batch's events, after those held from the batch before.
 
     :param seen: identities, each with the order at which it came first. An identity that was seen
@@ -58,14 +78,14 @@ def sort(
 
 
 def split_repeats(
-    events: Iterable[Change], seen: Mapping[str, EventOrder]
-) -> tuple[list[Change], list[Change]]:
+    events: Iterable[Event], seen: Mapping[str, EventOrder]
+) -> tuple[list[Event], list[Event]]:
     """Separate new events from repeats, each in order.
 
     An event without an identity is never taken for another.
     """
-    news: list[Change] = []
-    repeats: list[Change] = []
+    news: list[Event] = []
+    repeats: list[Event] = []
     met: set[str] = set()
     for _, change in sorted({one.order: one for one in events}.items()):
         identity = change.identity
@@ -97,24 +117,19 @@ def cut(keys: Sequence[tuple[EventOrder, str]], ended_by: str) -> EventOrder | N
     return start
 
 
-def settle_overflows(released: Sequence[Change]) -> list[Change]:
-    """Move the overflow events of a transaction to its end.
+def about_entities(released: Sequence[Sortable]) -> tuple[Change, ...]:
+    """Collect the parts of events that are about an entity.
 
-    Its other events were sent in full, and are applied first.
+    An overflow event moves to its transaction's end: the other events of the transaction were sent
+    in full, and are applied first.
     """
+    found = [part for one in released if (part := one.about_entity) is not None]
+    if not found:
+        return ()
     ends = {one.transaction_key: one.order for one in released}
-    return [
+    return tuple(
         replace(one, order=ends[one.transaction_key])
         if one.change_type == OVERFLOW and one.transaction_key
         else one
-        for one in released
-    ]
-
-
-def is_forgettable(seen_at: datetime, now: datetime) -> bool:
-    """True if an identity is so old that the bus cannot deliver its event again.
-
-    :param seen_at: time at which the batch with the identity was staged (`ChangeBatch.opened_at`).
-    :param now: time at which the batch that is applied was staged.
-    """
-    return seen_at + SEEN_FOR < now
+        for one in found
+    )

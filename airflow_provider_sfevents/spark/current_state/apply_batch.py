@@ -1,8 +1,9 @@
 """Applying a landed batch: events are sorted, folded into records, and written table by table.
 
 The order of effects, each of which may be the last one before a kill: 1. the run takes the tables;
-2. everything is read and decided, and outcomes are written into a folder of the run's own; 3.
-columns' types are recorded, tables made or widened; 4. one commit for each table, in the order of
+2. everything is read and decided, and outcomes are written into a folder of the run's own;
+meanwhile new identities go to `seen`, where they count once the batch is applied; 3. columns' types
+are recorded, tables made or widened; 4. one commit for each table, in the order of
 `changes.tables.APPLY_ORDER`; 5. the folder goes. A run after a job that died repeats all of it,
 with the same result. Of two concurrent runs the one that began first gives way (`apply_run`).
 """

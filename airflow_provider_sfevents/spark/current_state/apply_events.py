@@ -13,20 +13,23 @@ from airflow_provider_sfevents.spark.changes.fields import Layout
 from airflow_provider_sfevents.spark.changes.plan import ApplyPlan, check_first_batch, plan_batch
 from airflow_provider_sfevents.spark.current_state import state_tables
 from airflow_provider_sfevents.spark.current_state.event_intake import (
+    new_identities,
     open_conditions,
     open_transaction,
     released_events,
-    see,
 )
 from airflow_provider_sfevents.spark.current_state.fold_records import Folding, folded, outcome_sql
 from airflow_provider_sfevents.spark.current_state.frames import acted
 from airflow_provider_sfevents.spark.current_state.known_records import known
+from airflow_provider_sfevents.spark.current_state.seen_identities import see
 from airflow_provider_sfevents.spark.current_state.state_commits import (
     Commits,
     EntityOutcomes,
+    commit,
     count_outcomes,
 )
 from airflow_provider_sfevents.spark.current_state.state_tables import progress_of
+from airflow_provider_sfevents.spark.side_by_side import both
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -55,14 +58,19 @@ def apply_events(
 
     :param layouts: of the entities that the batch has events of, as their tables will be; of others
         the recorded columns count.
-    :param before: called after the last decision and before the first write.
+    :param before: called after the last decision, and before tables are made or changed, but for
+        `seen`, which counts once the batch is applied.
     """
     state = run.state
     progress = progress_of(run.progress)
     check_first_batch(progress, batch, run.new_entities)
-    run.take()
-    order = arrived.look((admission.generation, batch.batch_number), batch.ended_by, progress)
-    entries = state.entries()
+    # The batch's own events are in none of these tables, so they may be read before it has them.
+    both(run.take, arrived.find)
+    place = (admission.generation, batch.batch_number)
+    order, entries = both(
+        partial(arrived.look, place, batch.ended_by, progress),
+        state.entries,
+    )
     states = state_tables.entity_states(run.entities, entries)
     told = set(order.summary.first_at)
     known_layouts = {
@@ -79,19 +87,23 @@ def apply_events(
         new_entities=run.new_entities,
     )
     released = released_events(run, arrived, order)
-    found = [
-        one
+
+    def record_identities() -> None:
+        if order.identified:
+            rows = new_identities(released, arrived, order)
+            commit(run, state_tables.SEEN, partial(see, run, batch, progress, rows))
+
+    folds = (
+        _folded(run, plan, entity, known_layouts, released, told)
         for entity in sorted(plan.entities)
-        if (one := _folded(run, plan, entity, known_layouts, released, told)) is not None
-    ]
+    )
+    _, found = both(record_identities, lambda: [one for one in folds if one is not None])
     run.ensure_writer()
     before()
     for one in found:
         state.make_entity(one.entity, one.folding.layout, history=run.history)
     commits = _commits(run, plan, states, found)
     commits.open_transaction(open_transaction(run, arrived, order))
-    if order.identified:
-        commits.add("seen", partial(see, run, batch, released, arrived, order))
     new = {entity: None for entity in plan.entities if entity not in run.entities}
     after = replace(plan.progress, open_from=order.open_from, deletions=run.deletions)
     commits.add("applied_through", partial(run.advance, progress_text.to_text(after), new))

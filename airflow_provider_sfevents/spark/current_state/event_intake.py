@@ -1,7 +1,7 @@
 """Events of a run: the batch's own and those held back before, without repeats.
 
-The identities of new events are recorded. If there are many events, their values stay in files of
-the run and in the table of events set aside.
+If there are many events, their values stay in files of the run and in the table of events set
+aside.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.spark.changes import tables
-from airflow_provider_sfevents.spark.changes.transactions import SEEN_FOR
-from airflow_provider_sfevents.spark.current_state import state_merges, state_tables
 from airflow_provider_sfevents.spark.current_state.event_order import (
     ANSWER_SQL,
     answered,
@@ -38,6 +36,7 @@ from airflow_provider_sfevents.spark.current_state.frames import (
     once,
     together,
 )
+from airflow_provider_sfevents.spark.current_state.seen_identities import seen_before
 from airflow_provider_sfevents.spark.current_state.state_rows import order_of, order_parts
 from airflow_provider_sfevents.spark.schema.envelope import GONE
 from airflow_provider_sfevents.spark.schema.field_types import quoted
@@ -46,18 +45,25 @@ from airflow_provider_sfevents.spark.tables.statements import text
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
     from airflow_provider_sfevents.spark.changes.order import EventOrder
-    from airflow_provider_sfevents.spark.changes.source import ChangeBatch, Progress
+    from airflow_provider_sfevents.spark.changes.source import Progress
     from airflow_provider_sfevents.spark.current_state.apply_run import ApplyRun
     from airflow_provider_sfevents.spark.current_state.event_order import Ordered
     from airflow_provider_sfevents.spark.current_state.state_tables import StateTables
 
 _ORDER = ("event_generation", "event_batch_number", "event_ordinal")
 _PLACE = f"struct({', '.join(_ORDER)})"
-_SWEEP_EVERY = 10
-_LIGHT = (
+_PLACED = (
+    *_ORDER,
+    "event_identity",
+    "entity_name",
+    "transaction_key",
+    "committed_at",
+    "is_wide",
+)
+_HEADER = (
     *_ORDER,
     "entity_name",
     "change_type",
@@ -121,7 +127,7 @@ class Arrived:
         self._few = few if size <= FEW_BYTES else -1
         self._size = size
         self._in_driver = in_driver
-        self.few = True
+        self.few = number <= self._few
         self.own = local_rows(state.spark, [], EVENTS_SQL)
         self.held = local_rows(state.spark, [], tables.OPEN_TRANSACTION_SQL)
         self.stale: DataFrame | None = None
@@ -138,11 +144,10 @@ class Arrived:
     def look(
         self, place: tuple[int, int], ended_by: str, progress: Progress | None = None
     ) -> Ordered:
-        """Read the events and sort them.
+        """Read the held events, and sort them and the batch's own (`find`).
 
         :param place: generation and number of the batch.
         :param progress: as before the batch.
-        :raises StagingError: some of the batch's events are in no source.
         """
         rows = self._state.set_aside(tables.OPEN_TRANSACTION, pinned=True)
         is_open, is_stale = open_conditions(place, progress)
@@ -157,7 +162,6 @@ class Arrived:
         )
         total = self._number + found["open_rows"]
         self.few = total <= self._few and self._size + found["held_size"] <= FEW_BYTES
-        self.own = self._found()
         if found["open_rows"]:
             held = rows.where(is_open)
             self.held = once(self._spark, held, "", few=True) if self.few else held
@@ -170,16 +174,10 @@ class Arrived:
                 few=found["stale_rows"] <= FEW,
             )
         light = together([_light(self.own, "true"), _light(self.held, "false")])
-        seen = self._state.rows(state_tables.SEEN, tables.SEEN_SQL, pinned=True)
+        seen = seen_before(self._state, progress)
         if self.few:
             return self._ordered_here(light, seen, ended_by)
-        first = f"min(struct({', '.join(_ORDER)})) AS first"
-        self.met = (
-            seen.join(light.select("event_identity").distinct(), "event_identity", "left_semi")
-            .groupBy("event_identity")
-            .agg(_expression(first))
-            .selectExpr("event_identity", *(f"first.{a} AS {b}" for a, b in _SEEN.items()))
-        )
+        self.met = _met(seen, light)
         joined = light.join(self.met, "event_identity", "left")
         if total <= self._in_driver:
             return self._in_driver_sorted(collected(joined), ended_by)
@@ -196,8 +194,11 @@ class Arrived:
         self.repeats = local_rows(self._spark, orders, columns)
         return found
 
-    def _found(self) -> DataFrame:
-        """Find the batch's own events in the sources, in turn."""
+    def find(self) -> None:
+        """Find the batch's own events in the sources, in turn; no table of records is read.
+
+        :raises StagingError: some are in no source.
+        """
         found: list[DataFrame] = []
         number = 0
         for at, find in enumerate(self._sources):
@@ -217,7 +218,7 @@ class Arrived:
                 "event tables and the staged files: rows "
                 "changed meanwhile. Nothing was applied. Run the task again."
             )
-        return together(found) if found else self.own
+        self.own = together(found) if found else self.own
 
     def _ordered_here(self, light: DataFrame, seen: DataFrame, ended_by: str) -> Ordered:
         rows = collected(light)
@@ -238,11 +239,11 @@ class Arrived:
 
 
 def _light(rows: DataFrame, is_own: str) -> DataFrame:
-    """Select what the driver needs of events: the values only of those about an entity.
+    """Select what sorting needs of events: all columns only of those about an entity.
 
     Texts of other events are not read from the table.
     """
-    others = rows.where("NOT is_wide").select(*_LIGHT, "event_identity")
+    others = rows.where("NOT is_wide").select(*_PLACED)
     return together([others, rows.where("is_wide")]).selectExpr("*", f"{is_own} AS is_own")
 
 
@@ -260,10 +261,24 @@ def open_conditions(place: tuple[int, int], progress: Progress | None) -> tuple[
     return is_open, f"NOT ({is_open}) AND {batch} <> {_literal(place)}"
 
 
-def _expression(sql: str) -> Column:
+def _met(seen: DataFrame, light: DataFrame) -> DataFrame:
+    """Select the first order of each identity of these events that was seen.
+
+    Hashes of the events' identities go to the executors, and `seen` is not shuffled. Two identities
+    with one hash make a row that is joined with nothing later.
+    """
     from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-    return F.expr(sql)
+    hashes = light.where("event_identity <> ''").selectExpr(
+        "xxhash64(event_identity) AS identity_hash"
+    )
+    is_one = F.expr("xxhash64(event_identity) = identity_hash")
+    return (
+        seen.join(F.broadcast(hashes), is_one, "left_semi")
+        .groupBy("event_identity")
+        .agg(F.expr(f"min({_PLACE}) AS first"))
+        .selectExpr("event_identity", *(f"first.{a} AS {b}" for a, b in _SEEN.items()))
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,11 +286,13 @@ class Touched:
     """The records of an entity that events name.
 
     :param rows: `record_id`, once each, and `events`.
+    :param named: `record_id`, any number of times each.
     :param ids: of the records, where they are few.
     :param fields: that their events set in records that are there, as `Change.fields` has them.
     """
 
     rows: DataFrame
+    named: DataFrame
     ids: tuple[str, ...] | None
     fields: frozenset[str] = frozenset()
 
@@ -295,7 +312,7 @@ class Released:
         from pyspark.sql import types as T  # noqa: N812 - the usual name
 
         events = self.rows.where(f"entity_name = {text(entity)}")
-        own = [*_LIGHT, *_WIDE]
+        own = [*_HEADER, *_WIDE]
         if values_column(entity) in self.rows.columns:
             own.append(f"{quoted(values_column(entity))} AS {VALUES}")
         named = events.selectExpr(
@@ -304,7 +321,7 @@ class Released:
         if not self.few:
             listed = named.groupBy("record_id").agg({"event": "collect_list"})
             fields = frozenset(row[0] for row in events.selectExpr(_FIELDS).distinct().collect())
-            return Touched(listed.toDF("record_id", "events"), None, fields)
+            return Touched(listed.toDF("record_id", "events"), named, None, fields)
         found: dict[str, list[dict[str, Any]]] = {}
         fields = frozenset[str]()
         for row in collected(named):
@@ -316,7 +333,7 @@ class Released:
             [T.StructField("record_id", T.StringType()), T.StructField("events", listed_in)]
         )
         local = local_rows(self._run.state.spark, rows, columns)
-        return Touched(local, tuple(found) if len(found) <= FEW else None, fields)
+        return Touched(local, local, tuple(found) if len(found) <= FEW else None, fields)
 
 
 def released_events(run: ApplyRun, arrived: Arrived, order: Ordered) -> Released:
@@ -338,43 +355,12 @@ def _literal(order: Sequence[int]) -> str:
     return f"struct({', '.join(f'{part}L' for part in order)})"
 
 
-def see(
-    run: ApplyRun, batch: ChangeBatch, released: Released, arrived: Arrived, order: Ordered
-) -> None:
-    """Record the identities of events applied or kept now, and at times remove old identities.
-
-    They are appended, because they are known to be new. If a concurrent run appends the same ones,
-    the lowest order counts. Every tenth batch removes old ones in the same commit.
-    """
-    from pyspark.sql import functions as F  # noqa: N812
-
+def new_identities(released: Released, arrived: Arrived, order: Ordered) -> DataFrame:
+    """Select the identities of events applied or kept now, each with its order."""
     rows = released.rows.where("event_identity <> ''")
     if order.met:
         rows = rows.join(arrived.met.select("event_identity"), "event_identity", "left_anti")
-    rows = rows.select("event_identity", *_ORDER, F.lit(batch.opened_at).alias("seen_at"))
-    if batch.batch_number % _SWEEP_EVERY:
-        run.state.append(state_tables.SEEN, rows, writer=run.token)
-        return
-    seen = run.state.rows(state_tables.SEEN, tables.SEEN_SQL)
-    # Read first, as in `look`.
-    old = once(
-        run.state.spark,
-        seen.where(F.col("seen_at") < F.lit(batch.opened_at - SEEN_FOR)).distinct(),
-        f"{run.folder}/old",
-        few=False,
-    )
-    rows = rows.selectExpr("*", f"false AS {GONE}")
-    run.state.merge(
-        state_tables.SEEN,
-        together([rows, old.selectExpr("*", f"true AS {GONE}")]),
-        partial(
-            state_merges.merge,
-            keys=["event_identity", *_ORDER],
-            columns=["event_identity", *_ORDER, "seen_at"],
-            removes=True,
-        ),
-        writer=run.token,
-    )
+    return rows.select("event_identity", *_ORDER)
 
 
 def open_transaction(run: ApplyRun, arrived: Arrived, order: Ordered) -> list[DataFrame]:

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_sfevents.spark.changes.order import EventOrder
 from airflow_provider_sfevents.spark.changes.plan import Summary, summarised
-from airflow_provider_sfevents.spark.changes.transactions import sort
+from airflow_provider_sfevents.spark.changes.transactions import Sortable, sort
 from airflow_provider_sfevents.spark.current_state.event_rows import event_of
 from airflow_provider_sfevents.spark.current_state.frames import rows_of
 from airflow_provider_sfevents.spark.current_state.state_rows import order_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
 
     import pyarrow as pa
 
@@ -28,6 +29,17 @@ if TYPE_CHECKING:
 ANSWER_SQL = (
     "event_generation bigint, event_batch_number bigint, event_ordinal bigint, answer binary"
 )
+
+
+class Placed(NamedTuple):
+    """An event as sorting needs it: a tuple, because there may be a million in one task."""
+
+    order: EventOrder
+    identity: str
+    transaction_key: str
+    committed_at: datetime
+    entity: str
+    about_entity: Change | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +64,10 @@ class Ordered:
 
 
 def ordered(
-    held: Sequence[Change], arrived: Sequence[Change], seen: Mapping[str, EventOrder], ended_by: str
+    held: Sequence[Sortable],
+    arrived: Sequence[Sortable],
+    seen: Mapping[str, EventOrder],
+    ended_by: str,
 ) -> Ordered:
     """Sort the events of a run (`transactions.sort`), and make their summary."""
     ready = sort(held, arrived, seen, ended_by)
@@ -69,20 +84,29 @@ def ordered(
     )
 
 
-def of_rows(rows: Iterable[Mapping[str, object]], ended_by: str) -> Ordered:
+def of_rows(rows: Iterable[Mapping[str, Any]], ended_by: str) -> Ordered:
     """Sort events by their rows.
 
-    :param rows: what `event_of` reads; `is_own`: the event is the batch's own; and the order at
-        which its identity was seen first (`seen_generation` and so on), null for a new one.
+    :param rows: what `Placed` has; of events with `is_wide` all that `event_of` reads; `is_own`:
+        the event is the batch's own; and the order at which its identity was seen first
+        (`seen_generation` and so on), null for a new one.
     """
-    held: list[Change] = []
-    arrived: list[Change] = []
+    held: list[Placed] = []
+    arrived: list[Placed] = []
     seen: dict[str, EventOrder] = {}
     for row in rows:
-        change = event_of(row)
-        (arrived if row["is_own"] else held).append(change)
+        identity = row["event_identity"]
+        placed = Placed(
+            order_of(row, "event"),
+            identity,
+            row["transaction_key"],
+            row["committed_at"],
+            row["entity_name"],
+            event_of(row).about_entity if row["is_wide"] else None,
+        )
+        (arrived if row["is_own"] else held).append(placed)
         if row["seen_generation"] is not None:
-            seen[change.identity] = order_of(row, "seen")
+            seen[identity] = order_of(row, "seen")
     return ordered(held, arrived, seen, ended_by)
 
 

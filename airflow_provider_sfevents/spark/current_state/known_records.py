@@ -93,7 +93,7 @@ def _narrowed(touched: Touched, rows: DataFrame) -> DataFrame:
 
     if touched.ids is not None:
         return F.broadcast(with_ids(rows, touched.ids))
-    return rows.join(F.broadcast(touched.rows.select(_ID)), _ID, "left_semi")
+    return rows.join(F.broadcast(touched.named.select(_ID)), _ID, "left_semi")
 
 
 def _as_they_are(rows: DataFrame) -> DataFrame:

@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.schema.event_columns import EventType
     from airflow_provider_sfevents.spark.schema.evolution import Evolution, OnTypeChange
 
+_IN_A_TASK = 10_000
+"""So many events a task converts."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityColumns:
@@ -139,6 +142,9 @@ class LandedEvents:
         entity = entity_of(kind.name)
         way = self._ways.get(kind.name, Translation())
         act = partial(decoded_events, self._reading, entity, way)
+        # A batch is in one file or two, which one task each would read.
+        if (tasks := self._staged.manifest.events // _IN_A_TASK) > 1:
+            rows = rows.repartition(tasks)
         return rows.mapInArrow(act, events_sql(entity, way.columns))
 
     def _broken(self, rows: DataFrame, known: frozenset[int]) -> DataFrame:

@@ -54,6 +54,16 @@ class EntityOutcomes:
     few: bool
 
 
+def commit(run: ApplyRun, about: str, write: Callable[[], None]) -> None:
+    """Make one commit.
+
+    :param about: a name of `tables.APPLY_ORDER`, and the table if it has another name.
+    """
+    steps.reached(steps.APPLY_COMMIT, about)
+    run.commit(write)
+    steps.reached(steps.APPLY_COMMITTED, about)
+
+
 class Commits:
     """The commits of one run.
 
@@ -79,10 +89,7 @@ class Commits:
             self.add(name, partial(self._set_aside, name, sources), state_tables.SET_ASIDE)
         for name in self._order:
             for table, write in self._writes.get(name, ()):
-                about = name if table == name else f"{name} {table}"
-                steps.reached(steps.APPLY_COMMIT, about)
-                self._run.commit(write)
-                steps.reached(steps.APPLY_COMMITTED, about)
+                commit(self._run, name if table == name else f"{name} {table}", write)
         return set(self._writes)
 
     def add(self, name: str, write: Callable[[], None], table: str = "") -> None:

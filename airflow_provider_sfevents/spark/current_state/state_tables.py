@@ -7,6 +7,7 @@ last.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import count
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, StagingError
@@ -88,6 +89,7 @@ class StateTables:
         self.root = root
         self.types = TypeRecords(files, root)
         self._dialect = dialect
+        self._numbers = count()
 
     def label(self, table: str) -> str:
         return self._dialect.label(table)
@@ -199,12 +201,13 @@ class StateTables:
         It names the table of the token itself, because Spark plans no MERGE with a view that reads
         an Iceberg table.
         """
-        rows.createOrReplaceTempView(_SOURCE)
+        source = f"{_SOURCE}_{next(self._numbers)}"  # two commits may be made at once
+        rows.createOrReplaceTempView(source)
         if not writer:
-            return _SOURCE
+            return source
         progress = self._dialect.identifier(PROGRESS)
         mine = f"w.{tables.WRITER} = {statements.text(writer)}"
-        return f"(SELECT v.* FROM {_SOURCE} v LEFT SEMI JOIN {progress} w ON {mine})"  # noqa: S608
+        return f"(SELECT v.* FROM {source} v LEFT SEMI JOIN {progress} w ON {mine})"  # noqa: S608
 
     def progress(self) -> Standing:
         """Read `applied_through`.

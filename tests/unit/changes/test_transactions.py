@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from airflow_provider_sfevents.spark.changes.transactions import (
-    SEEN_FOR,
     Ready,
+    about_entities,
     cut,
-    is_forgettable,
-    settle_overflows,
     sort,
 )
-from tests.unit.changes.building import A, B, change, order, second
+from tests.unit.changes.building import A, B, change, order
 
 
 def told(number: int, key: str, *ids: str, kind: str = "UPDATE", **given: Any) -> Any:
     return change(number, kind, *ids, transaction_key=key, sequence_number=number, **given)
 
 
-def orders(ready: Ready) -> tuple[list[int], list[int], list[int]]:
+def orders(ready: Ready[Any]) -> tuple[list[int], list[int], list[int]]:
     parts = (ready.released, ready.held, ready.repeats)
     released, held, repeats = ([one.order.ordinal for one in part] for part in parts)
     return released, held, repeats
@@ -111,16 +108,4 @@ def test_events_without_a_transaction_are_never_repeats() -> None:
 def test_an_overflow_counts_after_all_of_its_transaction() -> None:
     """Events that were sent in full are applied before the overflow of their transaction."""
     events = [told(1, "a"), told(2, "a", kind="GAP_OVERFLOW"), told(3, "a"), told(4, "b")]
-    assert [one.order for one in settle_overflows(events)] == [
-        order(1),
-        order(3),
-        order(3),
-        order(4),
-    ]
-
-
-def test_identities_are_kept_for_twelve_days() -> None:
-    """Identities are kept for twelve days, and forgotten a moment later."""
-    assert timedelta(days=12) <= SEEN_FOR
-    assert not is_forgettable(second(0), second(12 * 86_400))
-    assert is_forgettable(second(0), second(12 * 86_400 + 1))
+    assert [one.order for one in about_entities(events)] == [order(3)]

@@ -160,7 +160,7 @@ def apply_snapshot_rows(
         rows = rows.unionByName(missing, allowMissingColumns=True)
     outcomes = acted(
         state.spark,
-        known(state, entity, Touched(rows, None), folding, everything=whole, waiting=True),
+        known(state, entity, Touched(rows, rows, None), folding, everything=whole, waiting=True),
         partial(folded_snapshot, folding, read_at),
         outcome_sql(folding),
         f"{run.folder}/{entity}",

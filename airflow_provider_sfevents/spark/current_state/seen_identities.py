@@ -1,0 +1,83 @@
+"""Identities of the events that were applied or kept: the table `seen`.
+
+The identities of a batch count once the batch is applied. A job that died may have written those of
+a batch that was not: they count for nothing, and the next run removes them. That batch may never
+come again, if a user sets the position, and its events are then delivered in other batches.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.spark.changes import tables
+from airflow_provider_sfevents.spark.changes.transactions import SEEN_FOR
+from airflow_provider_sfevents.spark.current_state import state_merges, state_tables
+from airflow_provider_sfevents.spark.current_state.frames import once, together
+from airflow_provider_sfevents.spark.schema.envelope import GONE
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from airflow_provider_sfevents.spark.changes.source import ChangeBatch, Progress
+    from airflow_provider_sfevents.spark.current_state.apply_run import ApplyRun
+    from airflow_provider_sfevents.spark.current_state.state_tables import StateTables
+
+_KEY = ["event_identity", "event_generation", "event_batch_number", "event_ordinal"]
+_SWEEP_EVERY = 10
+
+
+def seen_before(state: StateTables, progress: Progress | None) -> DataFrame:
+    """Select the identities of the batches that were applied, of one version of the table."""
+    seen = state.rows(state_tables.SEEN, tables.SEEN_SQL, pinned=True)
+    return seen.where(f"NOT ({_never_applied(progress)})")
+
+
+def see(run: ApplyRun, batch: ChangeBatch, progress: Progress | None, rows: DataFrame) -> None:
+    """Record identities, and remove those that do not count, and at times old ones.
+
+    They are appended, because they are known to be new. If a concurrent run appends the same ones,
+    the lowest order counts. If there are some to remove, all is one commit.
+
+    :param progress: as before the batch.
+    :param rows: the new identities, each with the order of its event.
+    """
+    from pyspark.sql import functions as F  # noqa: N812 - the usual name
+
+    rows = rows.select(*_KEY, F.lit(batch.opened_at).alias("seen_at"))
+    seen = run.state.rows(state_tables.SEEN, tables.SEEN_SQL)
+    gone = _never_applied(progress)
+    is_swept = batch.batch_number % _SWEEP_EVERY == 0
+    if not is_swept and seen.where(gone).isEmpty():
+        run.state.append(state_tables.SEEN, rows, writer=run.token)
+        return
+    old = F.col("seen_at") < F.lit(batch.opened_at - SEEN_FOR)
+    # Read first: Spark cannot plan a MERGE for Iceberg whose source reads its target.
+    over = once(
+        run.state.spark,
+        seen.where(F.expr(gone) | old if is_swept else F.expr(gone))
+        .distinct()
+        .join(rows.select(*_KEY), _KEY, "left_anti")
+        .select(*rows.columns),
+        f"{run.folder}/old",
+        few=False,
+    )
+    run.state.merge(
+        state_tables.SEEN,
+        together(
+            [rows.selectExpr("*", f"false AS {GONE}"), over.selectExpr("*", f"true AS {GONE}")]
+        ),
+        partial(state_merges.merge, keys=_KEY, columns=[*_KEY, "seen_at"], removes=True),
+        writer=run.token,
+    )
+
+
+def _never_applied(progress: Progress | None) -> str:
+    """SQL condition for identities of events whose batch was not applied to its end."""
+    if progress is None:
+        return "true"
+    generation, batch_number = progress.generation, progress.batch_number
+    return (
+        f"(event_generation > {generation} OR event_generation = {generation} "
+        f"AND event_batch_number > {batch_number})"
+    )
