@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from airflow_provider_sfevents.batches.position.position_writes import write_origin
 from airflow_provider_sfevents.positions import history
 from airflow_provider_sfevents.positions.activity import Commit
 from airflow_provider_sfevents.positions.record import Position, advance
@@ -38,6 +39,7 @@ def keep(page: Page, folder: Path, count: int) -> TopicFolder:
     topic = area.topic(ORG, page.consumer, TOPIC)
     now, by = datetime.now(UTC).isoformat(), Run(dag=page.dag, run="run-1", task="load")
     position = begun(consumer=page.consumer, owner=f"{page.dag}.load")
+    write_origin(topic, position)
     for _ in range(count):
         position = advance(position, batch_after(position, last_event_at=now), now, by)
         if history.is_due(position.batch_number):

@@ -15,6 +15,7 @@ from selenium.webdriver.common.keys import Keys
 from upath import UPath
 
 from airflow_provider_sfevents.emulator import Emulator
+from airflow_provider_sfevents.positions import history
 from airflow_provider_sfevents.positions.record import Position, advance
 from airflow_provider_sfevents.positions.record_text import variable_key
 from airflow_provider_sfevents.positions.watch_error import WatchError, watch_error_key
@@ -113,25 +114,31 @@ class Window:
         return {}
 
 
+BATCHES = {"orders": 145, "invoices": 5, "accounts": 5}
+"""Batches that each consumer has committed."""
+
+
 def keep(home: AirflowHome, consumer: str, hours: int) -> None:
-    """Write a position with five batches of a DAG that runs every half hour."""
+    """Write a position with batches of a DAG that runs every half hour, and their history."""
     now = datetime.now(UTC) - timedelta(hours=hours)
     position = begun(consumer=consumer, owner=f"{consumer}.land")
-    for number in range(5):
-        at = now - timedelta(minutes=30 * (4 - number))
+    folder = area_of(home).topic(position.org_id, consumer, TOPIC)
+    for number in range(count := BATCHES[consumer]):
+        at = now - timedelta(minutes=30 * (count - 1 - number))
         by = Run(dag=consumer, run=f"run_{number}", task="land", try_number=1)
         manifest = batch_after(
             position,
-            events=400 * (number + 1),
+            events=400 * (number % 5 + 1),
             begun_at=(at - timedelta(seconds=50)).isoformat(),
             created_at=(at - timedelta(seconds=20)).isoformat(),
             last_event_at=(at - timedelta(seconds=25)).isoformat(),
         )
         extra = {"in_memory": 3} if consumer == "accounts" else {}
         position = advance(position, manifest, at.isoformat(), by, extra_deliveries=extra)
+        if history.is_due(position.batch_number):
+            history.add(folder, position.epoch, position.recent)
     if consumer == "orders":
         position = replace(position, staging_id=store_dag(home, consumer).staging_id())
-        folder = area_of(home).topic(position.org_id, consumer, TOPIC)
         leave_lease(folder.batch(position.epoch, position.batch_number + 1).folder, consumer)
     else:
         home.know_dag(consumer, is_paused=consumer == "accounts")
@@ -216,7 +223,11 @@ def move_by_keyboard(window: Window, home: AirflowHome) -> None:
 def release_by_keyboard(window: Window, home: AirflowHome) -> None:
     """Release the lease that a dead run left, without a mouse after the first click."""
     position = kept(home, "orders")
-    batch = area_of(home).topic(position.org_id, "orders", TOPIC).batch(position.epoch, 6)
+    batch = (
+        area_of(home)
+        .topic(position.org_id, "orders", TOPIC)
+        .batch(position.epoch, position.batch_number + 1)
+    )
     label = f"Release batch {batch.batch_id}"
     window.click("button", label)
     wait_until(lambda: "run run-2" in window.focused(), "what the action does")
@@ -225,10 +236,49 @@ def release_by_keyboard(window: Window, home: AirflowHome) -> None:
     assert not leases.may_be_held(batch.folder)
 
 
+def batch_numbers(window: Window) -> list[int]:
+    """Numbers of the batches in the table."""
+    cells = window.texts("table[aria-label=Batches] tbody td:first-child")
+    return [int(one) for one in cells if one.isdigit()]
+
+
+def older_by_keyboard(window: Window) -> None:
+    """Load older batches until there are none: the focus stays on the button, then on the end."""
+    assert batch_numbers(window) == list(range(145, 125, -1))
+    window.click("button", "Older batches")
+    wait_until(lambda: "100 older batches loaded." in window.texts("[data-older]"), "them")
+    assert batch_numbers(window) == list(range(145, 25, -1))
+    assert window.focused() == "Older batches"
+    window.press(Keys.ENTER)
+    end = "25 older batches loaded. The history begins here."
+    wait_until(lambda: window.focused() == end, "the end of the history")
+    assert batch_numbers(window) == list(range(145, 0, -1))
+    [beginning] = window.texts("tr[data-beginning]")
+    assert beginning.startswith("Epoch e1 began at earliest")
+    assert "Older batches" not in window.texts("button")
+    window.require_accessible()
+
+
+def copy_command(window: Window, command: str) -> None:
+    """Copy a command, and read it from the clipboard."""
+    grant = {"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]}
+    window.browser.execute_cdp_cmd("Browser.grantPermissions", grant)
+    [button] = window.browser.find_elements(
+        By.CSS_SELECTOR, "[aria-label='Copy: Forget the position']"
+    )
+    button.click()
+    wait_until(lambda: "Copied." in window.texts("[data-command] [role=status]"), "the answer")
+    copied = window.browser.execute_async_script(
+        "navigator.clipboard.readText().then(arguments[0], error => arguments[0](String(error)))"
+    )
+    assert copied == command
+
+
 def test_the_page_leads_from_the_menu_to_the_run(airflow_home: AirflowHome) -> None:
     """Below a base_url with a path, the menu leads to the overview, a consumer, and its run.
 
     A batch that a dead run holds is released; where the page cannot, it has the command.
+    That command is copied, and batches of the history are loaded to its end.
     A fresh, an amber and a red position are told apart. The org is asked. The red one's trouble
     leads to what mends it, and it is moved by the keyboard, after a question that says what will
     happen. An accessibility checker finds nothing, in light and dark mode. Nothing is loaded from
@@ -262,12 +312,14 @@ def test_the_page_leads_from_the_menu_to_the_run(airflow_home: AirflowHome) -> N
         wait_until(lambda: any(window.texts("[data-command]")), "the commands")
         forget = f"airflow sfevents position forget accounts {TOPIC}"
         assert any(forget in text for text in window.texts("[data-command]"))
+        copy_command(window, forget)
         browser.back()
         window.click("a", "orders")
         release_by_keyboard(window, airflow_home)
-        window.click("a", "run_4")
+        older_by_keyboard(window)
+        window.click("a", "run_3")
         wait_until(
-            lambda: browser.current_url.startswith(f"{origin}/lake/dags/orders/runs/run_4"),
+            lambda: browser.current_url.startswith(f"{origin}/lake/dags/orders/runs/run_3"),
             "the run",
         )
         loaded = browser.execute_script(
