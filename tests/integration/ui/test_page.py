@@ -44,8 +44,7 @@ pytestmark = [pytest.mark.airflow, pytest.mark.full]
 AGES = {"orders": 1, "invoices": 40, "accounts": 60}
 """Hours since the last batch, by consumer."""
 
-LEVELS = {"orders": "fresh", "invoices": "amber", "accounts": "red"}
-
+LEVELS = {"orders": "fresh", "invoices": "amber", "accounts": "red", CONSUMER: "fresh"}
 
 BATCHES = {"orders": 145, "invoices": 5, "accounts": 5}
 """Batches that each consumer has committed."""
@@ -215,16 +214,19 @@ def copy_command(window: Window, command: str) -> None:
     assert copied == command
 
 
+def start_run(window: Window, label: str, dag: str) -> None:
+    """Start a run by its button, without a mouse after the first click."""
+    window.click("button", label)
+    wait_until(lambda: f"A run of DAG {dag} is started" in window.focused(), "what it does")
+    window.press(Keys.TAB, Keys.ENTER)
+    wait_until(lambda: f"of DAG {dag} is queued." in window.focused(), "the action's answer")
+
+
 def start_runs(window: Window, home: AirflowHome) -> None:
     """Flush the open transaction, and read an object again, by runs of their DAGs."""
     window.click("a", CONSUMER)
-    for label, dag in (("Flush the open transaction", CONSUMER), ("Read Account again", SNAPSHOTS)):
-        window.click("button", label)
-        wait_until(
-            lambda dag=dag: f"A run of DAG {dag} is started" in window.focused(), "its words"
-        )
-        window.press(Keys.TAB, Keys.ENTER)
-        wait_until(lambda dag=dag: f"of DAG {dag} is queued." in window.focused(), "its answer")
+    start_run(window, "Flush the open transaction", CONSUMER)
+    start_run(window, "Read Account again", SNAPSHOTS)
     assert confs(home, CONSUMER) == [{}]
     assert confs(home, SNAPSHOTS) == [{"entities": ["Account"]}]
 
@@ -250,7 +252,7 @@ def test_the_page_leads_from_the_menu_to_the_run(airflow_home: AirflowHome) -> N
         window.click("button", "Browse")
         window.click("a", "Salesforce events")
         wait_until(
-            lambda: window.levels() == {**LEVELS, CONSUMER: "fresh"},
+            lambda: window.levels() == LEVELS,
             "the overview",
         )
         assert "The topic is gone." in str(window.texts("tr[data-watcher]"))
