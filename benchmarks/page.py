@@ -180,6 +180,7 @@ def main() -> int:
             found = {path: answers(path) for path in ("positions", f"position?{query}")}
             found["batches"] = answers(f"batches?{query}")
             browser.get(url)  # logs in, and loads Airflow's own code
+            own = shown(browser, url, "button", 1)
             overview = shown(browser, page, "tr[data-consumer]", 50)
             batches = "table[aria-label=Batches] tbody tr"
             consumer = shown(browser, f"{page}?{query}", batches, 20)
@@ -192,6 +193,7 @@ def main() -> int:
         found.items(), ("overview", "consumer", "100 older batches"), strict=True
     ):
         say(f"API /{path.partition('?')[0]}: {what}", seconds)
+    say("browser: reload of Airflow's own start page", own)
     within = [
         say("browser: reload of the overview", overview, LIMIT),
         say("browser: reload of a consumer's page", consumer, LIMIT),
