@@ -14,10 +14,11 @@ from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import (
     LeaseGoneError,
     PositionConflictError,
+    SfEventsError,
     StagingError,
     TransportError,
 )
-from airflow_provider_sfevents.positions import stores
+from airflow_provider_sfevents.positions import history, stores
 from airflow_provider_sfevents.positions.record import advance, is_committed, is_past
 from airflow_provider_sfevents.pubsub.clock import Clock
 from airflow_provider_sfevents.pubsub.reconnect import pause_seconds
@@ -112,7 +113,7 @@ def commit_batch(
     wait: Callable[[float], bool] = _sleep,
     clock: Clock = CLOCK,
 ) -> Receipt:
-    """Move the position to the batch's end, once, and sweep old batches. Blocks.
+    """Move the position to the batch's end, once; keep its history; sweep old batches. Blocks.
 
     A second call changes nothing. A store or staging area that does not answer is retried for
     `commit_seconds`. The batch has landed, and a run that failed now would look as if it had not.
@@ -130,6 +131,7 @@ def commit_batch(
     """
     receipt = _commit_in_time(staged, run, commit_seconds, wait, clock)
     if not staged.rerun:
+        _keep_history(staged)
         _sweep(staged, keep_batches, keep_for)
         steps.reached(steps.SWEPT, staged.manifest.batch_id)
     return receipt
@@ -212,6 +214,19 @@ def _commit(staged: Staged, run: Run) -> Receipt:
             manifest.end,
         )
     return receipt
+
+
+def _keep_history(staged: Staged) -> None:
+    """Add the last commits to the history, if it is time; an error only warns."""
+    if not history.is_due(staged.manifest.batch_number):
+        return
+    try:
+        position = stores.read(staged.store)
+    except SfEventsError as error:
+        log.warning("The position could not be read for the history of batches: %s", error)
+        return
+    if position is not None:
+        history.keep(staged.topic_folder, position)
 
 
 def _sweep(staged: Staged, keep_batches: int, keep_for: timedelta) -> None:

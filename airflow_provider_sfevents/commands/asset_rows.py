@@ -92,11 +92,11 @@ def text(value: object, where: str) -> str:
     )
 
 
-def all_states() -> list[tuple[str, str]]:
-    """Return location and text of every state of a topic's asset that is named like a position."""
+def all_states(prefix: str = PREFIX) -> list[tuple[str, str]]:
+    """Return location and text of every state of a topic's asset whose key begins like this."""
     rows = _states(
         select(AssetModel.name, AssetStateStoreModel.key, AssetStateStoreModel.value).where(
-            AssetStateStoreModel.key.startswith(PREFIX, autoescape=True)
+            AssetStateStoreModel.key.startswith(prefix, autoescape=True)
         )
     )
     kept = [(name, key, json.loads(value), value) for name, key, value in rows]

@@ -4,11 +4,11 @@ The order of effects of those that change it, since the process may die between 
 
 1. The lease of the batch after the position is taken, so that no task works on it in the meantime;
    only then is the user asked.
-2. set: the new epoch's origin is written to the staging area, then the position to its store, and
-   read back.
+2. set: the last commits are added to the history; then the new epoch's origin is written to the
+   staging area, then the position to its store, and read back.
 3. acknowledge: only the position is written.
-4. forget: the position is deleted, then the sidecar file is written that says it was on purpose.
-   Without that file the next run is refused.
+4. forget: the last commits are added to the history; then the position is deleted, then the sidecar
+   file is written that says it was on purpose. Without that file the next run is refused.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import ConfigurationError, LeaseHeldError
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
 from airflow_provider_sfevents.hooks.staging_access import staging_root
-from airflow_provider_sfevents.positions import record, stores
+from airflow_provider_sfevents.positions import history, record, stores
 from airflow_provider_sfevents.pubsub.topic_names import check_transport, transport_for
 from airflow_provider_sfevents.replay_point import ReplayPoint
 from airflow_provider_sfevents.staging.area import StagingArea
@@ -128,6 +128,8 @@ def set_(args: Namespace) -> None:
             *next_run.left_behind(batch),
         )
         folder = reached.area.topic(position.org_id, args.consumer, args.topic)
+        if reached.position:
+            history.keep(reached.folder, reached.position)
         write_origin(folder, position)
         stores.write(reached.store, position)
     say(f"{reached.store.where} is written: epoch {position.epoch}, at {start!r}.")
@@ -186,12 +188,13 @@ def acknowledge_held(reached: Reached) -> None:
 
 def forget_held(reached: Reached) -> None:
     """Delete the position, and record that it was on purpose; within `in_hand`."""
+    before = reached.position
+    if before:
+        history.keep(reached.folder, before)
     reached.store.delete()
     _require_gone(reached)
-    before = reached.position
-    reached.folder.forget(
-        now(), before.epoch if before else "", before.last_event_at if before else ""
-    )
+    known = (before.epoch, before.last_event_at, before.batch_number) if before else ()
+    reached.folder.forget(now(), *known)
 
 
 def foresee(args: Namespace, reached: Reached) -> tuple[str, str]:
@@ -340,8 +343,14 @@ def _begin(args: Namespace, reached: Reached, start: str) -> Position:
         losses=next_run.losses_after(reached.position, start, at) if reached.position else (),
         transport=_transport(args, known),
     )
-    acknowledged = reached.position.losses_acknowledged if reached.position else ""
-    return replace(begun, owner=known.owner if known else "", losses_acknowledged=acknowledged)
+    if known is None:
+        return begun
+    return replace(
+        begun,
+        owner=known.owner,
+        previous_batch_number=known.batch_number,
+        losses_acknowledged=reached.position.losses_acknowledged if reached.position else "",
+    )
 
 
 def _transport(args: Namespace, known: Position | None) -> str:

@@ -8,17 +8,23 @@ from airflow_provider_sfevents.commands.asset_rows import all_states
 from airflow_provider_sfevents.commands.variable_rows import all_variables
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.positions.record import Position
+from airflow_provider_sfevents.positions.record_text import asset_key, variable_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 
-def found() -> list[tuple[str, str]]:
+def found(consumer: str = "", topic: str = "") -> list[tuple[str, str]]:
     """Return location and text of every record that is named like a position.
 
     XComs are left out, because there are many for each position.
+
+    :param consumer: with `topic`: only the records whose names begin like those of this position.
+    :raises ConfigurationError: no position can have these names.
     """
-    return [*all_variables(), *all_states()]
+    if not consumer:
+        return [*all_variables(), *all_states()]
+    return [*all_variables(variable_key(consumer, topic)), *all_states(asset_key(consumer))]
 
 
 def rows(

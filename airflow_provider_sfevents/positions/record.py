@@ -43,6 +43,7 @@ class Position:
 
     :param epoch: random; a reset begins a new one, so that old batches are never taken for new.
     :param previous_epoch: the epoch that this one replaced, if there was one.
+    :param previous_batch_number: batch number at which that epoch ended.
     :param batch_number: batch number: batches committed in this epoch.
     :param initial_replay: the replay point that the epoch was begun with, as it was given.
     :param replay_id: hex, of the last event committed; with batch number 0 also `earliest`, or
@@ -80,6 +81,7 @@ class Position:
     committed_at: str
     transport: str = "pubsub"
     previous_epoch: str = ""
+    previous_batch_number: int = 0
     initial_replay: str = ""
     pinned_by: str = ""
     resume_after: str = ""
@@ -324,11 +326,8 @@ def overlaps(position: Position) -> bool:
 
 def is_committed(position: Position, manifest: Manifest) -> bool:
     """Return whether the position is at the end of this very batch already."""
-    return (position.epoch, position.batch_number, position.replay_id) == (
-        manifest.epoch,
-        manifest.batch_number,
-        manifest.end,
-    )
+    at = (position.epoch, position.batch_number, position.replay_id)
+    return at == (manifest.epoch, manifest.batch_number, manifest.end)
 
 
 def _contradiction(position: Position, manifest: Manifest) -> str:
@@ -390,11 +389,9 @@ def task_of(run: Run) -> str:
     return f"{run.dag}.{run.task}" if run.dag else ""
 
 
+# A record has texts, numbers, lists for tuples, and objects for the rest.
 _TYPES: dict[str, type] = {
-    one.name: {
-        **dict.fromkeys(("batch_number", "events_total", "staged_events", "staging_since"), int),
-        **dict.fromkeys(("committed_by", "loss", "counts"), dict),
-        **dict.fromkeys(("recent", "losses"), list),
-    }.get(one.name, str)
+    one.name: {"str": str, "int": int}.get(kind, list if kind.startswith("tuple") else dict)
     for one in fields(Position)
+    for kind in [str(one.type)]
 }

@@ -157,18 +157,24 @@ class TopicFolder:
     def write_keepalive_point(self, point: KeepalivePoint) -> None:
         keepalive_point.write(self.folder, point)
 
-    def forget(self, at: str, epoch: str = "", last_event_at: str = "") -> None:
+    def forget(
+        self, at: str, epoch: str = "", last_event_at: str = "", batch_number: int = 0
+    ) -> None:
         """Record that a user forgot the position: the epochs that are known by now no longer count.
 
         :param at: for people; ISO-8601, UTC.
         :param epoch: of the forgotten position, which may have left no file here.
-        :param last_event_at: of the forgotten position.
+        :param last_event_at: of the forgotten position, as is `batch_number`.
         """
         before = self.forgotten()
         known = [*(before.epochs if before else []), *self.epochs_in_order(), epoch]
         newest_last = list(dict.fromkeys(reversed([one for one in known if one])))[::-1]
         mark = Forgotten(
-            id=secrets.token_hex(6), at=at, epochs=newest_last, last_event_at=last_event_at
+            id=secrets.token_hex(6),
+            at=at,
+            epochs=newest_last,
+            last_event_at=last_event_at,
+            batch_number=batch_number,
         )
         durable_files.replace(self.folder / layout.FORGOTTEN, mark.to_json().encode())
 
@@ -205,10 +211,15 @@ class TopicFolder:
         :raises StagingError: one cannot be parsed; the order of epochs, and with it the newest
             landed batch, would be a guess.
         """
-        written = {epoch: durable_files.read(self._origin(epoch)) for epoch in self.epochs()}
-        return in_order(
-            self._parse_origin(epoch, data) for epoch, data in written.items() if data is not None
-        )
+        return in_order(filter(None, map(self.origin, self.epochs())))
+
+    def origin(self, epoch: str) -> Origin | None:
+        """Read the origin of an epoch; None: it has none.
+
+        :raises StagingError: it cannot be parsed.
+        """
+        data = durable_files.read(self._origin(epoch))
+        return None if data is None else self._parse_origin(epoch, data)
 
     def ancestors(self, epoch: str) -> frozenset[str]:
         """Return the epochs that this one followed, directly or not, as far as origins are here."""
@@ -280,6 +291,7 @@ class TopicFolder:
         epochs = sorted(self.epochs_in_order(), key=lambda one: one == epoch)
         for folder in (self.folder, *(self.folder / epoch for epoch in epochs)):
             durable_files.remove_leftovers(folder)
+            durable_files.remove_leftovers(folder / layout.HISTORY)
         batches = [
             (epoch, batch_number) for epoch in epochs for batch_number in self.batch_numbers(epoch)
         ]

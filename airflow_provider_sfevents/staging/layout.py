@@ -7,6 +7,7 @@
     beginning/                                  first epoch: its leases and record
     <epoch>/origin.json                         the position at batch number 0
     <epoch>/swept.json                          the highest number of a swept batch
+    <epoch>/history/0000000001.jsonl            commits of a thousand batches, by the first number
     <epoch>/<batch number>/                     one batch:
         leases/0001.json                        lease; the highest number holds the batch
         attempts/0001/part-0000000000.parquet   closed files of that lease, by first ordinal
@@ -30,6 +31,7 @@ FORGOTTEN = "forgotten.json"
 ORIGIN = "origin.json"
 SWEPT = "swept.json"
 BEGINNING = "beginning"
+HISTORY = "history"
 LEASES = "leases"
 ATTEMPTS = "attempts"
 SCHEMAS = "schemas"
@@ -46,6 +48,9 @@ STATES = "_states"  # beside the orgs: leases on current-state tables
 UPKEEP = "_upkeep"  # beside the orgs: reports of upkeep jobs, until their task has read them
 READS = "_reads"  # beside the orgs: full records on their way to `spark/entity_snapshot.py`
 PUBLISHED = "_published"  # beside the orgs: ledgers of published events; see `publish_ledger`
+
+PER_HISTORY_FILE = 1_000
+"""Number of batches in a file of the history."""
 
 NAMELESS = "(none)"  # no other name becomes this: its brackets would be quoted
 
@@ -83,6 +88,16 @@ def batch_folder(epoch: str, batch_number: int) -> str:
 
 def batch_id(epoch: str, batch_number: int) -> str:
     return f"{epoch}-{batch_number}"
+
+
+def first_in_history(batch_number: int) -> int:
+    """Return the first batch number of the history file that has a batch."""
+    return batch_number - (batch_number - 1) % PER_HISTORY_FILE
+
+
+def history_file(epoch: str, batch_number: int) -> str:
+    """Return the path of the history file that has a batch, below its topic's folder."""
+    return f"{epoch}/{HISTORY}/{first_in_history(batch_number):010d}.jsonl"
 
 
 def managed_name(org_id: str, subscription: str) -> str:

@@ -71,12 +71,14 @@ class Forgotten(SidecarFile):
     :param at: ISO-8601, UTC; for people.
     :param epochs: all epochs known until then, this time and earlier; the last is the position's.
     :param last_event_at: creation time of the last event that was committed, if known.
+    :param batch_number: of the position; 0 if it was not known.
     """
 
     id: str
     at: str
     epochs: list[str]
     last_event_at: str = ""
+    batch_number: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,7 @@ from pydantic import BaseModel
 from airflow_provider_sfevents.commands.position_rows import found
 from airflow_provider_sfevents.commands.tasks.task_states import TaskState, known_dags, task_states
 from airflow_provider_sfevents.exceptions import (
+    ConfigurationError,
     PositionConflictError,
     SfEventsError,
     TransportError,
@@ -72,7 +73,7 @@ def shown(user: Any, org_id: str, consumer: str, topic: str) -> tuple[Kept, Posi
 
     :param org_id: empty: the first position of the consumer on the topic.
     """
-    for one in visible(user):
+    for one in visible(user, consumer, topic):
         position = one.position
         if position is None:
             continue
@@ -157,10 +158,15 @@ def _may_change(
     )
 
 
-def visible(user: Any) -> list[Kept]:
-    """Return the records that the user may see, those that are no position, too."""
+def visible(user: Any, consumer: str = "", topic: str = "") -> list[Kept]:
+    """Return the records that the user may see, those that are no position, too.
+
+    :param consumer: with `topic`: only those that may hold this position, which is quicker.
+    """
     try:
-        kept = [read(where, text) for where, text in found()]
+        kept = [read(where, text) for where, text in found(consumer, topic)]
+    except ConfigurationError as error:
+        raise HTTPException(404, NOT_THERE) from error
     except TransportError as error:
         raise HTTPException(503, "Airflow's database does not answer.") from error
     manager = get_auth_manager()

@@ -1,7 +1,7 @@
 """Actions of the page: what each will do, in a sentence, and the doing.
 
 1. A position is moved only as it stood when the user saw it, and while no task of it runs. Its
-   staging area is not looked at: a task that holds the coming batch finds another epoch at its next
+   staging area is not asked: a task that holds the coming batch finds another epoch at its next
    step and gives way (`record.advance`).
 2. A batch is landed again by clearing the task instance that landed it, as in Airflow's own pages.
 3. Each action is written to Airflow's audit log, with the position before and after.
@@ -128,7 +128,10 @@ def move(kept: Kept, position: Position, start: str, user: str) -> str:
         transport=position.transport,
     )
     at_start = replace(
-        begun, owner=position.owner, losses_acknowledged=position.losses_acknowledged
+        begun,
+        owner=position.owner,
+        previous_batch_number=position.batch_number,
+        losses_acknowledged=position.losses_acknowledged,
     )
     store = open_row(
         kept.store, org_id=position.org_id, consumer=position.consumer, topic=position.topic

@@ -9,7 +9,7 @@
    or to clear the task, and the position as the user saw it.
 5. An org is asked only by a POST, which changes nothing and needs the right to read the connection.
    The database alone answers everything else, except for the staged batch of one position
-   (`remedies_api`).
+   (`remedies_api`) and its history (`history_api`).
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from airflow_provider_sfevents.batches.position.position_metrics import (
     exposition,
     of_position,
 )
+from airflow_provider_sfevents.commands.tasks.stored_tasks import fetching_task
 from airflow_provider_sfevents.commands.tasks.task_states import (
     known_connections,
     task_states,
@@ -39,7 +40,7 @@ from airflow_provider_sfevents.doctor import findings
 from airflow_provider_sfevents.doctor.airflow_findings import followed_topics
 from airflow_provider_sfevents.doctor.org_findings import OF_WORKER
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
-from airflow_provider_sfevents.ui import actions, remedies_api
+from airflow_provider_sfevents.ui import actions, history_api, remedies_api, staged
 from airflow_provider_sfevents.ui.access import (
     Which,
     answered,
@@ -158,6 +159,7 @@ def move_position(user: GetUserDep, asked: PositionMove) -> dict[str, str]:
     kept, position = as_seen(user, asked)
     require_move(user, kept)
     with answered():
+        staged.keep_history(kept, position, fetching_task(position.owner))
         return {"said": actions.move(kept, position, asked.start, user.get_name())}
 
 
@@ -197,5 +199,6 @@ def make_app() -> FastAPI:
     app = FastAPI(title="Salesforce events", docs_url=None, redoc_url=None, openapi_url=None)
     app.include_router(router)
     app.include_router(remedies_api.router)
+    app.include_router(history_api.router)
     app.mount("/static", StaticFiles(directory=STATIC))
     return app

@@ -12,7 +12,8 @@ from airflow_provider_sfevents.doctor.airflow_findings import followed_topics
 from airflow_provider_sfevents.doctor.org_findings import allowance_finding
 from airflow_provider_sfevents.doctor.position_alerts import open_losses
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.positions.activity import events_in
+from airflow_provider_sfevents.positions import history
+from airflow_provider_sfevents.positions.activity import Commit, events_in
 from airflow_provider_sfevents.positions.record import Position
 from airflow_provider_sfevents.positions.record_text import Whose
 from airflow_provider_sfevents.positions.seen_allowance import SeenAllowance, allowance_key
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from airflow_provider_sfevents.commands.tasks.task_states import DagState, TaskState
-    from airflow_provider_sfevents.positions.activity import Commit
 
 AMBER, RED = 1 / 2, 2 / 3
 """Shares of the retention from which the age of a position has that colour."""
@@ -148,11 +148,30 @@ def details(kept: Kept, now: datetime, tasks: TaskState) -> dict[str, Any]:
         "replay_id": position.replay_id,
         "committed_at": position.committed_at,
         "batches": [_batch(one) for one in reversed(position.recent)],
+        "older": _cursor(history.before_recent(position)),
         "losses": [asdict(one) for one in reversed(losses)],
         "tables": _tables(position.counts.tables),
         "drift": [dict(zip(_DRIFT, one, strict=True)) for one in reversed(position.counts.drift)],
         "command": whose.command("show").strip("`"),
     }
+
+
+def older_rows(older: history.OlderBatches, unseen: str = "") -> dict[str, Any]:
+    """Build an answer with older batches and beginnings of epochs, newest first.
+
+    :param unseen: the reason why the history is not seen.
+    """
+    return {
+        "unseen": unseen,
+        "entries": [
+            _batch(one) if isinstance(one, Commit) else asdict(one) for one in older.entries
+        ],
+        "next": _cursor(older.next),
+    }
+
+
+def _cursor(cursor: history.Cursor | None) -> dict[str, Any] | None:
+    return asdict(cursor) if cursor else None
 
 
 _DRIFT = ("batch_number", "event_type", "what", "column", "type")

@@ -5,12 +5,14 @@
    show no lease.
 2. If the area is not seen from here, `UnseenError` has the reason, and the page shows commands,
    which have to run on a machine that sees it.
-3. Looking writes nothing.
+3. Looking writes nothing. The history alone is written without a lease: a move takes the last
+   commits out of the record, and no task decides by them.
 """
 
 from __future__ import annotations
 
 from argparse import Namespace
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,6 +22,7 @@ from airflow_provider_sfevents.commands.position import acknowledge_held, forget
 from airflow_provider_sfevents.commands.stores import open_row
 from airflow_provider_sfevents.exceptions import PositionConflictError, SfEventsError
 from airflow_provider_sfevents.hooks.staging_access import staging_root
+from airflow_provider_sfevents.positions import history
 from airflow_provider_sfevents.staging import leases
 from airflow_provider_sfevents.staging.area import StagingArea
 from airflow_provider_sfevents.staging.lease_holder import LeaseState
@@ -67,10 +70,13 @@ def arguments(kept: Kept, position: Position, task: StoredTask | None) -> Namesp
     )
 
 
-def reach(kept: Kept, position: Position, task: StoredTask | None) -> StagedPosition:
+def reach(
+    kept: Kept, position: Position, task: StoredTask | None, *, moved: bool = False
+) -> StagedPosition:
     """Open the staging area of a position.
 
     :param task: the one that fetches.
+    :param moved: accept a position that records no staging area, as after a move; to read only.
     :raises UnseenError: it is not seen from here.
     """
     if task is None:
@@ -86,7 +92,8 @@ def reach(kept: Kept, position: Position, task: StoredTask | None) -> StagedPosi
         raise UnseenError(
             f"Airflow's API server does not reach the staging area: {error}"
         ) from error
-    if not found or found != position.staging_id:
+    expected = position.staging_id or (found if moved else "")
+    if not found or found != expected:
         raise UnseenError(
             f"Airflow's API server does not see the staging area of this position: {area.root}, "
             f"seen from there, {'is another one' if found else 'is empty'}."
@@ -126,6 +133,12 @@ def release(staged: StagedPosition, position: Position) -> str:
         )
     leases.let_go(batch.folder, seen.number)
     return f"Batch {batch.batch_id} is released. The next run takes it."
+
+
+def keep_history(kept: Kept, position: Position, task: StoredTask | None) -> None:
+    """Add the recent commits to the history before a move, if the staging area is seen."""
+    with suppress(UnseenError):
+        history.keep(reach(kept, position, task).reached.folder, position)
 
 
 def forget(staged: StagedPosition) -> str:

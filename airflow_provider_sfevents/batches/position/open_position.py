@@ -353,6 +353,7 @@ def _first_position(
         owns=request.owns,
         transport=request.transport,
     )
+    first = replace(first, previous_batch_number=forgotten.batch_number if forgotten else 0)
     try:
         said = record.Position.from_json(folder.begin_once(first.to_json()), "The beginning")
     except ConfigurationError:  # half a record, on a store that keeps what a killed task wrote

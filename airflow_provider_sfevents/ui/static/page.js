@@ -45,8 +45,8 @@ function count(number) {
   return number.toLocaleString();
 }
 
-function counted(number, noun) {
-  return `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
+function counted(number, noun, ending = "s") {
+  return `${count(number)} ${noun}${number === 1 ? "" : ending}`;
 }
 
 /* Links by Airflow's router, so that they work below any base_url. */
@@ -68,6 +68,13 @@ function taskPath({ dag, run, task, map_index }) {
   return `${runPath(dag, run)}/tasks/${encodeURIComponent(task)}${mapped}`;
 }
 
+async function request(path, options) {
+  const response = await fetch(new URL(`sfevents/api/${path}`, document.baseURI), options);
+  const body = await response.json();
+  if (!response.ok) throw new Error(String(body.detail || `HTTP ${response.status}`));
+  return body;
+}
+
 /* Reads the API, at once and then every half minute; `answer` stays while a reload fails. */
 
 function useApi(path) {
@@ -76,10 +83,7 @@ function useApi(path) {
     const stop = new AbortController();
     const load = async () => {
       try {
-        const url = new URL(`sfevents/api/${path}`, document.baseURI);
-        const response = await fetch(url, { signal: stop.signal });
-        const body = await response.json();
-        if (!response.ok) throw new Error(body.detail || `HTTP ${response.status}`);
+        const body = await request(path, { signal: stop.signal });
         setFound({ path, answer: body, error: "" });
       } catch (error) {
         if (stop.signal.aborted) return;
@@ -115,15 +119,12 @@ function Loaded({ answer, error, children }) {
   );
 }
 
-async function post(path, asked) {
-  const response = await fetch(new URL(`sfevents/api/${path}`, document.baseURI), {
+function post(path, asked) {
+  return request(path, {
     method: "POST",
     headers: { "Content-Type": "application/json" },
     body: JSON.stringify(asked),
   });
-  const body = await response.json();
-  if (!response.ok) throw new Error(String(body.detail || `HTTP ${response.status}`));
-  return body;
 }
 
 /* Changes something, and returns the sentence of the answer. */
@@ -637,51 +638,154 @@ function show(element) {
   element?.scrollIntoView({ block: "center" });
 }
 
-function Batches({ row, run }) {
-  const { batches, landings } = row;
-  const took = (batch) => STAGES.reduce((sofar, [field]) => sofar + batch[field], 0);
+function took(batch) {
+  return STAGES.reduce((sofar, [field]) => sofar + batch[field], 0);
+}
+
+/* An entry of the history is a batch, or the beginning of an epoch. */
+
+function entryKey(entry) {
+  return entry.batch_id || `beginning of ${entry.epoch}`;
+}
+
+function joined(newer, older) {
+  const known = new Set(newer.map(entryKey));
+  return [...newer, ...older.filter((entry) => !known.has(entryKey(entry)))];
+}
+
+/* The position's batches, and the older ones that were asked for; reloads add new ones above. */
+
+function useBatches(row, asked) {
+  const fresh = { busy: false, entries: [], epoch: row.epoch, next: row.older, words: "" };
+  const [older, setOlder] = useState(fresh);
+  useEffect(() => {
+    setOlder((before) =>
+      before.epoch !== row.epoch || before.entries.length === 0
+        ? { ...fresh, words: before.words }
+        : { ...before, entries: joined(row.batches, before.entries) },
+    );
+  }, [row]);
+  const load = async () => {
+    if (older.busy) return;
+    const shown = joined(row.batches, older.entries);
+    setOlder({ ...older, busy: true, entries: shown, words: "" });
+    try {
+      const place = new URLSearchParams({ ...Object.fromEntries(asked), ...older.next });
+      const { entries, next, unseen } = await request(`batches?${place}`);
+      const batches = entries.filter((entry) => entry.batch_id).length;
+      setOlder((before) => ({
+        ...before,
+        busy: false,
+        entries: joined(before.entries, entries),
+        next,
+        words: unseen || olderWords(batches, next),
+      }));
+    } catch (error) {
+      setOlder((before) => ({ ...before, busy: false, words: String(error.message || error) }));
+    }
+  };
+  return { ...older, entries: joined(row.batches, older.entries), load };
+}
+
+function olderWords(batches, next) {
+  const found = `${counted(batches, "older batch", "es")} loaded.`;
+  return next ? found : `${found} The history begins here.`;
+}
+
+function Batch({ batch, most, row, run }) {
+  return h(
+    Table.Row,
+    {
+      "aria-current": batch.run === run ? "true" : undefined,
+      bg: batch.run === run ? "bg.emphasized" : undefined,
+      ref: batch.run === run ? show : null,
+    },
+    h(Cells, {
+      of: [
+        batch.batch_number,
+        moment(batch.at),
+        count(batch.events),
+        count(batch.quarantined),
+        count(batch.duplicates),
+        h(Durations, { batch, most }),
+        batch.dag &&
+          h(
+            Fragment,
+            null,
+            h(InnerLink, { to: runPath(batch.dag, batch.run) }, batch.run),
+            h("br"),
+            h(InnerLink, { to: taskPath(batch) }, batch.task),
+          ),
+        row.landings[batch.batch_id] &&
+          h(Action, {
+            act: () => change("batch/land_again", row, { batch_id: batch.batch_id }),
+            label: "Land again",
+            says: [row.landings[batch.batch_id]],
+          }),
+      ],
+    }),
+  );
+}
+
+function EpochBeginning({ epoch, start, at, previous_epoch, previous_batch_number }) {
+  const when = at ? ` on ${moment(at)}` : "";
+  const after = previous_epoch
+    ? `, after batch ${previous_batch_number} of epoch ${previous_epoch}`
+    : "";
+  return h(
+    Table.Row,
+    { "data-beginning": epoch },
+    h(Table.Cell, { colSpan: BATCHES.length }, `Epoch ${epoch} began at ${start}${when}${after}.`),
+  );
+}
+
+function Batches({ row, run, asked }) {
+  const { entries, next, words, load, busy } = useBatches(row, asked);
+  const batches = entries.filter((entry) => entry.batch_id);
   const most = Math.max(1, ...batches.map(took));
   return h(
-    Table.Root,
-    { "aria-label": "Batches", size: "sm" },
-    h(Columns, { names: BATCHES }),
+    Fragment,
+    null,
+    run &&
+      batches.every((batch) => batch.run !== run) &&
+      h(
+        Text,
+        { color: "fg.muted" },
+        `Run ${run} is not among them: it is at work, has failed, found no event, or is older.`,
+      ),
     h(
-      Table.Body,
-      null,
-      batches.map((batch) =>
-        h(
-          Table.Row,
-          {
-            "aria-current": batch.run === run ? "true" : undefined,
-            bg: batch.run === run ? "bg.emphasized" : undefined,
-            key: batch.batch_id,
-            ref: batch.run === run ? show : null,
-          },
-          h(Cells, {
-            of: [
-              batch.batch_number,
-              moment(batch.at),
-              count(batch.events),
-              count(batch.quarantined),
-              count(batch.duplicates),
-              h(Durations, { batch, most }),
-              batch.dag &&
-                h(
-                  Fragment,
-                  null,
-                  h(InnerLink, { to: runPath(batch.dag, batch.run) }, batch.run),
-                  h("br"),
-                  h(InnerLink, { to: taskPath(batch) }, batch.task),
-                ),
-              landings[batch.batch_id] &&
-                h(Action, {
-                  act: () => change("batch/land_again", row, { batch_id: batch.batch_id }),
-                  label: "Land again",
-                  says: [landings[batch.batch_id]],
-                }),
-            ],
-          }),
+      Table.Root,
+      { "aria-label": "Batches", size: "sm" },
+      h(Columns, { names: BATCHES }),
+      h(
+        Table.Body,
+        null,
+        entries.map((entry) =>
+          entry.batch_id
+            ? h(Batch, { batch: entry, key: entryKey(entry), most, row, run })
+            : h(EpochBeginning, { ...entry, key: entryKey(entry) }),
         ),
+      ),
+    ),
+    h(
+      Flex,
+      { align: "center", gap: 2, mt: 2, wrap: "wrap" },
+      next &&
+        h(
+          Button,
+          { "aria-disabled": busy, onClick: load, size: "sm", variant: "outline" },
+          "Older batches",
+        ),
+      busy && h(Spinner, { "aria-label": "Loading" }),
+      h(
+        Text,
+        {
+          "data-older": true,
+          ref: words && !next ? takeFocus : null,
+          role: "status",
+          tabIndex: -1,
+        },
+        words,
       ),
     ),
   );
@@ -879,14 +983,7 @@ function PositionPage({ query }) {
         ),
         h(Troubles, { row }),
         h(Heading, { as: "h2", size: "md" }, "Batches"),
-        run &&
-          row.batches.every((batch) => batch.run !== run) &&
-          h(
-            Text,
-            { color: "fg.muted" },
-            `Run ${run} is not among them: it is at work, has failed, found no event, or is older.`,
-          ),
-        h(Batches, { row, run }),
+        h(Batches, { asked, row, run }),
         h(Tables, row),
         row.losses.length > 0 &&
           h(

@@ -13,6 +13,7 @@ from airflow.utils.session import create_session
 from sqlalchemy import delete
 
 from airflow_provider_sfevents.emulator import Emulator
+from airflow_provider_sfevents.positions import history
 from airflow_provider_sfevents.staging.keepalive_point import KeepalivePoint
 from airflow_provider_sfevents.staging.lease_holder import LeaseHolder
 from airflow_provider_sfevents.staging.manifest import LossWindow, Run
@@ -90,7 +91,7 @@ def test_a_keepalive_makes_a_listed_position_young(hands: Hands) -> None:
 
 
 def test_set_begins_an_epoch_elsewhere(hands: Hands, begun_here: Position) -> None:
-    """`set` begins an epoch with the owner, a loss window for the move, and an origin."""
+    """`set` begins an epoch with the owner, a loss window, an origin, and a history before it."""
     stood = hands.commit(begun_here)
     done = hands.do("position", "set", "latest", "--yes")
     assert not done.refused
@@ -105,6 +106,9 @@ def test_set_begins_an_epoch_elsewhere(hands: Hands, begun_here: Position) -> No
     assert now.epoch != stood.epoch
     assert [(one.after, one.start) for one in now.losses] == [(stood.replay_id, "latest")]
     assert [origin.epoch for origin in hands.folder.origins()] == ["e1", now.epoch]
+    assert (now.previous_epoch, now.previous_batch_number) == ("e1", 1)
+    moved = history.older(hands.folder, history.Cursor(epoch=now.epoch, before=1), now)
+    assert stood.recent[-1] in moved.entries
     assert (
         f"The next run fetches batch {now.epoch}-1: events published after it has subscribed."
         in done.words

@@ -45,7 +45,9 @@ def test_every_route_of_the_api_needs_a_login(page: Page) -> None:
         "/api/run/start",
         "/api/org/check",
     }
-    reads = {"/api/positions", "/api/position", "/api/next_batch", "/api/metrics"}
+    reads = {
+        f"/api/{name}" for name in ("positions", "position", "batches", "next_batch", "metrics")
+    }
     assert routes == reads | writes
     assert {route.path for route in app.routes} - routes == {"/static"}
     for path in writes:

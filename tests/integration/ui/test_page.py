@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
-from selenium.common.exceptions import StaleElementReferenceException
-from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from upath import UPath
 
 from airflow_provider_sfevents.emulator import Emulator
+from airflow_provider_sfevents.positions import history
 from airflow_provider_sfevents.positions.record import Position, advance
 from airflow_provider_sfevents.positions.record_text import variable_key
+from airflow_provider_sfevents.positions.seen_allowance import SeenAllowance, allowance_key
 from airflow_provider_sfevents.positions.watch_error import WatchError, watch_error_key
 from airflow_provider_sfevents.staging import leases
 from airflow_provider_sfevents.staging.area import StagingArea
@@ -24,114 +24,53 @@ from airflow_provider_sfevents.staging.manifest import Run
 from tests.harness.airflow_runs import wait_until
 from tests.harness.airflow_services import AirflowServices
 from tests.harness.browser import chromium
-from tests.harness.foreign_packages import node_modules
+from tests.integration.ui.change_consumer import (
+    CONSUMER,
+    SNAPSHOTS,
+    confs,
+    keep_changes,
+)
 from tests.integration.ui.dead_run import leave_lease
-from tests.unit.positions.building import TOPIC, batch_after, begun
+from tests.integration.ui.window import Window
+from tests.unit.positions.building import ORG, TOPIC, batch_after, begun
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from selenium.webdriver import Chrome
 
     from tests.harness.airflow_home import AirflowHome
 
 pytestmark = [pytest.mark.airflow, pytest.mark.full]
 
 AGES = {"orders": 1, "invoices": 40, "accounts": 60}
-"""Hours since the last batch, by consumer: fresh, amber and red."""
+"""Hours since the last batch, by consumer."""
 
+LEVELS = {"orders": "fresh", "invoices": "amber", "accounts": "red", CONSUMER: "fresh"}
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
-    """A browser on Airflow's pages, as a person uses it."""
-
-    browser: Chrome
-
-    def click(self, selector: str, text: str) -> None:
-        """Click the element with this text, as soon as it is there."""
-
-        def clicked() -> bool:
-            with suppress(StaleElementReferenceException):
-                for one in self.browser.find_elements(By.CSS_SELECTOR, selector):
-                    if one.text.strip() == text:
-                        one.click()
-                        return True
-            return False
-
-        wait_until(clicked, f"{text!r} can be clicked")
-
-    def texts(self, selector: str) -> list[str]:
-        with suppress(StaleElementReferenceException):
-            return [one.text for one in self.browser.find_elements(By.CSS_SELECTOR, selector)]
-        return []
-
-    def press(self, *keys: str) -> None:
-        """Press keys where the focus is."""
-        ActionChains(self.browser).send_keys(*keys).perform()
-
-    def focused(self) -> str:
-        with suppress(StaleElementReferenceException):
-            return str(self.browser.switch_to.active_element.text)
-        return ""
-
-    def complaints(self) -> list[str]:
-        """Return what the accessibility checker axe-core finds wrong on the page."""
-        self.browser.execute_script((node_modules() / "axe-core/axe.min.js").read_text())
-        found = self.browser.execute_async_script(
-            "axe.run('main').then(arguments[0], error => arguments[0]({failed: String(error)}))"
-        )
-        assert "failed" not in found, found
-        assert found["passes"], "the checker has seen the page"
-        return [f"{one['id']}: {one['nodes'][0]['failureSummary']}" for one in found["violations"]]
-
-    def require_accessible(self) -> None:
-        """Check the page in Airflow's two modes."""
-        for mode in ("dark", "light"):
-            self.switch(mode)
-            assert self.complaints() == [], mode
-
-    def switch(self, mode: str) -> None:
-        """Switch Airflow to this mode in its own menu."""
-        self.click("button", "User")
-        self.click("[role=menuitem]", "Appearance")
-        self.click("[role=menuitemradio]", f"{mode.capitalize()} Mode")
-        shown = f"return document.documentElement.classList.contains('{mode}')"
-        wait_until(lambda: self.browser.execute_script(shown), f"the {mode} mode")
-        self.press(Keys.ESCAPE)
-        wait_until(lambda: not any(self.texts("[role=menuitem]")), "the menu is closed")
-
-    def levels(self) -> dict[str, str]:
-        """Level of the age of each position of the overview, by consumer."""
-        with suppress(StaleElementReferenceException):
-            rows = self.browser.find_elements(By.CSS_SELECTOR, "tr[data-consumer]")
-            return {
-                str(row.get_attribute("data-consumer")): str(
-                    row.find_element(By.CSS_SELECTOR, "[data-level]").get_attribute("data-level")
-                )
-                for row in rows
-            }
-        return {}
+BATCHES = {"orders": 145, "invoices": 5, "accounts": 5}
+"""Batches that each consumer has committed."""
 
 
 def keep(home: AirflowHome, consumer: str, hours: int) -> None:
-    """Write a position with five batches of a DAG that runs every half hour."""
+    """Write a position with batches of a DAG that runs every half hour, and their history."""
     now = datetime.now(UTC) - timedelta(hours=hours)
     position = begun(consumer=consumer, owner=f"{consumer}.land")
-    for number in range(5):
-        at = now - timedelta(minutes=30 * (4 - number))
+    folder = area_of(home).topic(position.org_id, consumer, TOPIC)
+    for number in range(count := BATCHES[consumer]):
+        at = now - timedelta(minutes=30 * (count - 1 - number))
         by = Run(dag=consumer, run=f"run_{number}", task="land", try_number=1)
         manifest = batch_after(
             position,
-            events=400 * (number + 1),
+            events=400 * (number % 5 + 1),
             begun_at=(at - timedelta(seconds=50)).isoformat(),
             created_at=(at - timedelta(seconds=20)).isoformat(),
             last_event_at=(at - timedelta(seconds=25)).isoformat(),
         )
         extra = {"in_memory": 3} if consumer == "accounts" else {}
         position = advance(position, manifest, at.isoformat(), by, extra_deliveries=extra)
+        if history.is_due(position.batch_number):
+            history.add(folder, position.epoch, position.recent)
     if consumer == "orders":
         position = replace(position, staging_id=store_dag(home, consumer).staging_id())
-        folder = area_of(home).topic(position.org_id, consumer, TOPIC)
         leave_lease(folder.batch(position.epoch, position.batch_number + 1).folder, consumer)
     else:
         home.know_dag(consumer, is_paused=consumer == "accounts")
@@ -175,6 +114,14 @@ def api_server(home: AirflowHome, bus: Emulator) -> Iterator[AirflowServices]:
     """Run Airflow's API server below a path, with positions and a connection to the org."""
     for consumer, hours in AGES.items():
         keep(home, consumer, hours)
+    keep_changes(home, area_of(home))
+    seen = SeenAllowance(
+        name="DailyDeliveredPlatformEvents",
+        most=50_000,
+        left=40_000,
+        at=datetime.now(UTC).isoformat(),
+    )
+    home.set_variable(allowance_key(ORG), seen.to_json())
     watch(home)
     home.connect("sfevents_default", bus.connection())
     with AirflowServices.running(home, ("api-server",), path="/lake") as airflow:
@@ -216,7 +163,11 @@ def move_by_keyboard(window: Window, home: AirflowHome) -> None:
 def release_by_keyboard(window: Window, home: AirflowHome) -> None:
     """Release the lease that a dead run left, without a mouse after the first click."""
     position = kept(home, "orders")
-    batch = area_of(home).topic(position.org_id, "orders", TOPIC).batch(position.epoch, 6)
+    batch = (
+        area_of(home)
+        .topic(position.org_id, "orders", TOPIC)
+        .batch(position.epoch, position.batch_number + 1)
+    )
     label = f"Release batch {batch.batch_id}"
     window.click("button", label)
     wait_until(lambda: "run run-2" in window.focused(), "what the action does")
@@ -225,10 +176,66 @@ def release_by_keyboard(window: Window, home: AirflowHome) -> None:
     assert not leases.may_be_held(batch.folder)
 
 
+def batch_numbers(window: Window) -> list[int]:
+    """Numbers of the batches in the table."""
+    cells = window.texts("table[aria-label=Batches] tbody td:first-child")
+    return [int(one) for one in cells if one.isdigit()]
+
+
+def older_by_keyboard(window: Window) -> None:
+    """Load older batches until there are none: the focus stays on the button, then on the end."""
+    assert batch_numbers(window) == list(range(145, 125, -1))
+    window.click("button", "Older batches")
+    wait_until(lambda: "100 older batches loaded." in window.texts("[data-older]"), "them")
+    assert batch_numbers(window) == list(range(145, 25, -1))
+    assert window.focused() == "Older batches"
+    window.press(Keys.ENTER)
+    end = "25 older batches loaded. The history begins here."
+    wait_until(lambda: window.focused() == end, "the end of the history")
+    assert batch_numbers(window) == list(range(145, 0, -1))
+    [beginning] = window.texts("tr[data-beginning]")
+    assert beginning.startswith("Epoch e1 began at earliest")
+    assert "Older batches" not in window.texts("button")
+    window.require_accessible()
+
+
+def copy_command(window: Window, command: str) -> None:
+    """Copy a command, and read it from the clipboard."""
+    grant = {"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]}
+    window.browser.execute_cdp_cmd("Browser.grantPermissions", grant)
+    [button] = window.browser.find_elements(
+        By.CSS_SELECTOR, "[aria-label='Copy: Forget the position']"
+    )
+    button.click()
+    wait_until(lambda: "Copied." in window.texts("[data-command] [role=status]"), "the answer")
+    copied = window.browser.execute_async_script(
+        "navigator.clipboard.readText().then(arguments[0], error => arguments[0](String(error)))"
+    )
+    assert copied == command
+
+
+def start_run(window: Window, label: str, dag: str) -> None:
+    """Start a run by its button, without a mouse after the first click."""
+    window.click("button", label)
+    wait_until(lambda: f"A run of DAG {dag} is started" in window.focused(), "what it does")
+    window.press(Keys.TAB, Keys.ENTER)
+    wait_until(lambda: f"of DAG {dag} is queued." in window.focused(), "the action's answer")
+
+
+def start_runs(window: Window, home: AirflowHome) -> None:
+    """Flush the open transaction, and read an object again, by runs of their DAGs."""
+    window.click("a", CONSUMER)
+    start_run(window, "Flush the open transaction", CONSUMER)
+    start_run(window, "Read Account again", SNAPSHOTS)
+    assert confs(home, CONSUMER) == [{}]
+    assert confs(home, SNAPSHOTS) == [{"entities": ["Account"]}]
+
+
 def test_the_page_leads_from_the_menu_to_the_run(airflow_home: AirflowHome) -> None:
     """Below a base_url with a path, the menu leads to the overview, a consumer, and its run.
 
     A batch that a dead run holds is released; where the page cannot, it has the command.
+    That command is copied, runs are started, and the history is loaded to its end.
     A fresh, an amber and a red position are told apart. The org is asked. The red one's trouble
     leads to what mends it, and it is moved by the keyboard, after a question that says what will
     happen. An accessibility checker finds nothing, in light and dark mode. Nothing is loaded from
@@ -245,10 +252,11 @@ def test_the_page_leads_from_the_menu_to_the_run(airflow_home: AirflowHome) -> N
         window.click("button", "Browse")
         window.click("a", "Salesforce events")
         wait_until(
-            lambda: window.levels() == {"orders": "fresh", "invoices": "amber", "accounts": "red"},
+            lambda: window.levels() == LEVELS,
             "the overview",
         )
         assert "The topic is gone." in str(window.texts("tr[data-watcher]"))
+        assert f"Org {ORG}, as a task saw it at" in str(window.texts("[data-allowance]"))
         ask_org(window)
         assert bus.deliveries() == 0
         window.require_accessible()
@@ -262,12 +270,16 @@ def test_the_page_leads_from_the_menu_to_the_run(airflow_home: AirflowHome) -> N
         wait_until(lambda: any(window.texts("[data-command]")), "the commands")
         forget = f"airflow sfevents position forget accounts {TOPIC}"
         assert any(forget in text for text in window.texts("[data-command]"))
+        copy_command(window, forget)
+        browser.back()
+        start_runs(window, airflow_home)
         browser.back()
         window.click("a", "orders")
         release_by_keyboard(window, airflow_home)
-        window.click("a", "run_4")
+        older_by_keyboard(window)
+        window.click("a", "run_3")
         wait_until(
-            lambda: browser.current_url.startswith(f"{origin}/lake/dags/orders/runs/run_4"),
+            lambda: browser.current_url.startswith(f"{origin}/lake/dags/orders/runs/run_3"),
             "the run",
         )
         loaded = browser.execute_script(

@@ -334,6 +334,7 @@ def test_what_somebody_long_gone_had_begun_is_swept(local_place: UPath) -> None:
     for name in (
         ".keepalive_point.json.ab.tmp",
         "e1/.origin.json.ab.tmp",
+        "e1/history/.0000000001.jsonl.ab.tmp",
         ".keepalive_point.json.cd.tmp",
     ):
         durable_files.replace(topic.folder / name, b"")
@@ -341,4 +342,5 @@ def test_what_somebody_long_gone_had_begun_is_swept(local_place: UPath) -> None:
             os.utime(durable_files.local_path(topic.folder / name), (0, 0))
     topic.sweep()
     assert durable_files.names(topic.folder) == [".keepalive_point.json.cd.tmp", "e1"]
-    assert durable_files.names(topic.folder / "e1") == ["origin.json"]
+    assert durable_files.names(topic.folder / "e1") == ["history", "origin.json"]
+    assert durable_files.names(topic.folder / "e1" / "history") == []
