@@ -90,13 +90,11 @@ class Lake:
 
         :return: True if the job came to its end.
         """
-        progress = self.progress
-        admission = admit(progress, batch)
+        admission = admit(progress := self.progress, batch)
         if admission.kind == "rerun":
             return True
         check_first_batch(progress, batch, self.new_entities)
-        last = (0, 0) if progress is None else (progress.generation, progress.batch_number)
-        self.seen = {one: order for one, order in self.seen.items() if order[:2] <= last}
+        self._forget_unapplied(progress)
         ready = sort(self.open_events, arrived, self.seen, batch.ended_by)
         summary = summarised(arrived, ready)
         marked = [entity for entity, one in self.resync if one == WHOLE_ENTITY]
@@ -277,6 +275,11 @@ class Lake:
     def _know(self, plans: Mapping[str, EntityPlan]) -> None:
         for entity in plans:
             self.entities.setdefault(entity, None)
+
+    def _forget_unapplied(self, progress: Progress | None) -> None:
+        """Remove the identities of a batch whose job died."""
+        last = (0, 0) if progress is None else (progress.generation, progress.batch_number)
+        self.seen = {one: order for one, order in self.seen.items() if order[:2] <= last}
 
     def _see(self, released: Iterable[Change]) -> None:
         for change in released:

@@ -17,7 +17,6 @@ from airflow_provider_sfevents.spark.changes.source import admit
 from airflow_provider_sfevents.spark.current_state import state_tables
 from airflow_provider_sfevents.spark.current_state.apply_events import apply_events
 from airflow_provider_sfevents.spark.current_state.apply_run import begun
-from airflow_provider_sfevents.spark.current_state.event_intake import Arrived
 from airflow_provider_sfevents.spark.current_state.event_rows import (
     EVENTS_SQL,
     event_rows,
@@ -25,6 +24,7 @@ from airflow_provider_sfevents.spark.current_state.event_rows import (
     values_column,
 )
 from airflow_provider_sfevents.spark.current_state.frames import collected, local_rows, together
+from airflow_provider_sfevents.spark.current_state.intake.event_intake import Arrived
 from airflow_provider_sfevents.spark.current_state.snapshot.apply_snapshot import (
     apply_snapshot_rows,
 )

@@ -26,7 +26,10 @@ from airflow_provider_sfevents.spark.current_state.event_rows import (
     event_of,
 )
 from airflow_provider_sfevents.spark.current_state.frames import rows_of
-from airflow_provider_sfevents.spark.current_state.value_translation import Target, Translation
+from airflow_provider_sfevents.spark.current_state.value_translation import (
+    Target,
+    Translation,
+)
 from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.schema.field_types import Column, record_fields
 from airflow_provider_sfevents.staging.manifest import JSON

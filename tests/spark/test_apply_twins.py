@@ -17,13 +17,13 @@ from airflow_provider_sfevents.spark.changes.transactions import SEEN_FOR, SILEN
 from airflow_provider_sfevents.spark.current_state import state_tables
 from airflow_provider_sfevents.spark.current_state.apply_events import apply_events
 from airflow_provider_sfevents.spark.current_state.apply_run import begun
-from airflow_provider_sfevents.spark.current_state.event_intake import (
+from airflow_provider_sfevents.spark.current_state.frames import collected, local_rows
+from airflow_provider_sfevents.spark.current_state.intake.event_intake import (
     Arrived,
     new_identities,
     released_events,
 )
-from airflow_provider_sfevents.spark.current_state.frames import collected, local_rows
-from airflow_provider_sfevents.spark.current_state.seen_identities import see
+from airflow_provider_sfevents.spark.current_state.intake.seen_identities import see
 from airflow_provider_sfevents.spark.current_state.state_rows import order_parts
 from airflow_provider_sfevents.spark.current_state.state_tables import open_state, progress_of
 from tests.harness.step_hooks import no_step, on_steps

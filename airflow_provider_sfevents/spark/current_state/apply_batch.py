@@ -32,9 +32,12 @@ from airflow_provider_sfevents.spark.current_state.apply_events import (
     standing,
 )
 from airflow_provider_sfevents.spark.current_state.apply_run import begun
-from airflow_provider_sfevents.spark.current_state.event_intake import Arrived
 from airflow_provider_sfevents.spark.current_state.event_rows import EventPlace
-from airflow_provider_sfevents.spark.current_state.landed_events import LandedEvents, entity_columns
+from airflow_provider_sfevents.spark.current_state.intake.event_intake import Arrived
+from airflow_provider_sfevents.spark.current_state.intake.landed_events import (
+    LandedEvents,
+    entity_columns,
+)
 from airflow_provider_sfevents.spark.current_state.state_tables import open_state, progress_of
 from airflow_provider_sfevents.spark.files import Files
 from airflow_provider_sfevents.spark.landing.land_batch import land

@@ -12,16 +12,16 @@ from airflow_provider_sfevents.spark.changes import progress_text, tables
 from airflow_provider_sfevents.spark.changes.fields import Layout
 from airflow_provider_sfevents.spark.changes.plan import ApplyPlan, check_first_batch, plan_batch
 from airflow_provider_sfevents.spark.current_state import state_tables
-from airflow_provider_sfevents.spark.current_state.event_intake import (
+from airflow_provider_sfevents.spark.current_state.fold_records import Folding, folded, outcome_sql
+from airflow_provider_sfevents.spark.current_state.frames import acted
+from airflow_provider_sfevents.spark.current_state.intake.event_intake import (
     new_identities,
     open_conditions,
     open_transaction,
     released_events,
 )
-from airflow_provider_sfevents.spark.current_state.fold_records import Folding, folded, outcome_sql
-from airflow_provider_sfevents.spark.current_state.frames import acted
+from airflow_provider_sfevents.spark.current_state.intake.seen_identities import see
 from airflow_provider_sfevents.spark.current_state.known_records import known
-from airflow_provider_sfevents.spark.current_state.seen_identities import see
 from airflow_provider_sfevents.spark.current_state.state_commits import (
     Commits,
     EntityOutcomes,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.changes.entity import EntityState
     from airflow_provider_sfevents.spark.changes.source import Admission, ChangeBatch, Progress
     from airflow_provider_sfevents.spark.current_state.apply_run import ApplyRun
-    from airflow_provider_sfevents.spark.current_state.event_intake import Arrived, Released
+    from airflow_provider_sfevents.spark.current_state.intake.event_intake import Arrived, Released
     from airflow_provider_sfevents.spark.current_state.state_tables import (
         EntityResync,
         StateTables,
@@ -58,8 +58,7 @@ def apply_events(
 
     :param layouts: of the entities that the batch has events of, as their tables will be; of others
         the recorded columns count.
-    :param before: called after the last decision, and before tables are made or changed, but for
-        `seen`, which counts once the batch is applied.
+    :param before: called before tables of records are made or changed.
     """
     state = run.state
     progress = progress_of(run.progress)
@@ -67,16 +66,11 @@ def apply_events(
     # The batch's own events are in none of these tables, so they may be read before it has them.
     both(run.take, arrived.find)
     place = (admission.generation, batch.batch_number)
-    order, entries = both(
-        partial(arrived.look, place, batch.ended_by, progress),
-        state.entries,
-    )
+    order, entries = both(partial(arrived.look, place, batch.ended_by, progress), state.entries)
     states = state_tables.entity_states(run.entities, entries)
     told = set(order.summary.first_at)
-    known_layouts = {
-        entity: layouts[entity] if entity in layouts else recorded_layout(run, entity)
-        for entity in told | states.keys()
-    }
+    recorded = (told | states.keys()) - layouts.keys()
+    known_layouts = {**layouts, **{entity: recorded_layout(run, entity) for entity in recorded}}
     plan = plan_batch(
         progress,
         batch,
@@ -93,11 +87,7 @@ def apply_events(
             rows = new_identities(released, arrived, order)
             commit(run, state_tables.SEEN, partial(see, run, batch, progress, rows))
 
-    folds = (
-        _folded(run, plan, entity, known_layouts, released, told)
-        for entity in sorted(plan.entities)
-    )
-    _, found = both(record_identities, lambda: [one for one in folds if one is not None])
+    _, found = both(record_identities, partial(_fold_all, run, plan, known_layouts, released, told))
     run.ensure_writer()
     before()
     for one in found:
@@ -169,6 +159,19 @@ def recorded_layout(run: ApplyRun, entity: str) -> Layout:
 def layout_of(columns: Iterable[Column]) -> Layout:
     """Select the columns of an event type that the entity's table has."""
     return Layout(columns=tuple(one for one in columns if one.field != HEADER))
+
+
+def _fold_all(
+    run: ApplyRun,
+    plan: ApplyPlan,
+    layouts: Mapping[str, Layout],
+    released: Released,
+    told: set[str],
+) -> list[EntityOutcomes]:
+    folds = (
+        _folded(run, plan, entity, layouts, released, told) for entity in sorted(plan.entities)
+    )
+    return [one for one in folds if one is not None]
 
 
 def _folded(

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from airflow_provider_sfevents.spark.current_state.event_intake import Touched
     from airflow_provider_sfevents.spark.current_state.fold_records import Folding
+    from airflow_provider_sfevents.spark.current_state.intake.event_intake import Touched
     from airflow_provider_sfevents.spark.current_state.state_tables import StateTables
 
 _ID = tables.RECORD_ID

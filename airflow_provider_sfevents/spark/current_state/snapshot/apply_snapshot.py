@@ -22,7 +22,6 @@ from airflow_provider_sfevents.spark.current_state.apply_events import (
     recorded_layout,
 )
 from airflow_provider_sfevents.spark.current_state.apply_run import begun
-from airflow_provider_sfevents.spark.current_state.event_intake import Touched
 from airflow_provider_sfevents.spark.current_state.event_rows import entity_of
 from airflow_provider_sfevents.spark.current_state.fold_records import (
     Folding,
@@ -30,6 +29,7 @@ from airflow_provider_sfevents.spark.current_state.fold_records import (
     outcome_sql,
 )
 from airflow_provider_sfevents.spark.current_state.frames import acted, collected, local_rows
+from airflow_provider_sfevents.spark.current_state.intake.event_intake import Touched
 from airflow_provider_sfevents.spark.current_state.known_records import known
 from airflow_provider_sfevents.spark.current_state.snapshot.full_records import ID, filling
 from airflow_provider_sfevents.spark.current_state.state_commits import (

@@ -35,7 +35,10 @@ from airflow_provider_sfevents.spark.current_state.state_rows import (
     entry_row,
     order_parts,
 )
-from airflow_provider_sfevents.spark.current_state.value_translation import Target, Translation
+from airflow_provider_sfevents.spark.current_state.value_translation import (
+    Target,
+    Translation,
+)
 from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.schema.field_types import Column, FieldType
 from tests.unit.changes.building import LAYOUT, A, B, change, entry, order, second, state

@@ -9,8 +9,12 @@ import pyarrow as pa
 import pytest
 
 from airflow_provider_sfevents.spark.changes.order import EventOrder
-from airflow_provider_sfevents.spark.current_state.event_order import answered, in_task, ordered
 from airflow_provider_sfevents.spark.current_state.event_rows import event_rows, values_column
+from airflow_provider_sfevents.spark.current_state.intake.event_order import (
+    answered,
+    in_task,
+    ordered,
+)
 from airflow_provider_sfevents.spark.current_state.state_rows import order_of, order_parts
 from tests.unit.changes.building import A, B, change
 

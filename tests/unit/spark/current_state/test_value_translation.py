@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_sfevents.spark.current_state.value_translation import converted, translation
+from airflow_provider_sfevents.spark.current_state.value_translation import (
+    converted,
+    translation,
+)
 from airflow_provider_sfevents.spark.schema.evolution import evolve
 from airflow_provider_sfevents.spark.schema.field_types import FieldType
 from airflow_provider_sfevents.spark.schema.recorded_types import Recorded

@@ -14,12 +14,6 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.spark.changes import tables
-from airflow_provider_sfevents.spark.current_state.event_order import (
-    ANSWER_SQL,
-    answered,
-    in_task,
-    of_rows,
-)
 from airflow_provider_sfevents.spark.current_state.event_rows import (
     EVENTS_SQL,
     VALUES,
@@ -36,7 +30,13 @@ from airflow_provider_sfevents.spark.current_state.frames import (
     once,
     together,
 )
-from airflow_provider_sfevents.spark.current_state.seen_identities import seen_before
+from airflow_provider_sfevents.spark.current_state.intake.event_order import (
+    ANSWER_SQL,
+    answered,
+    in_task,
+    of_rows,
+)
+from airflow_provider_sfevents.spark.current_state.intake.seen_identities import seen_before
 from airflow_provider_sfevents.spark.current_state.state_rows import order_of, order_parts
 from airflow_provider_sfevents.spark.schema.envelope import GONE
 from airflow_provider_sfevents.spark.schema.field_types import quoted
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.changes.order import EventOrder
     from airflow_provider_sfevents.spark.changes.source import Progress
     from airflow_provider_sfevents.spark.current_state.apply_run import ApplyRun
-    from airflow_provider_sfevents.spark.current_state.event_order import Ordered
+    from airflow_provider_sfevents.spark.current_state.intake.event_order import Ordered
     from airflow_provider_sfevents.spark.current_state.state_tables import StateTables
 
 _ORDER = ("event_generation", "event_batch_number", "event_ordinal")

@@ -26,7 +26,10 @@ from airflow_provider_sfevents.spark.current_state.event_rows import (
     undecodable_events,
 )
 from airflow_provider_sfevents.spark.current_state.frames import together
-from airflow_provider_sfevents.spark.current_state.value_translation import Translation, translation
+from airflow_provider_sfevents.spark.current_state.value_translation import (
+    Translation,
+    translation,
+)
 from airflow_provider_sfevents.spark.landing.staged_batch import events_by_schema
 from airflow_provider_sfevents.spark.schema.event_columns import evolved
 from airflow_provider_sfevents.spark.tables import file_moves
