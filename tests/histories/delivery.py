@@ -94,7 +94,8 @@ MOVES = st.lists(
         _moves(("batch",), range(7), _DIES_AFTER, (0, 0, 1, 3)),
         _moves(("again",), range(4)),
         _moves(("back", "lose", "skip"), range(5)),
-        _moves(("abandon",), range(1, 7), range(len(APPLY_ORDER)), (0, 1, 1, 3)),
+        # A job that dies later leaves resync entries that were right for it, and are unknown here.
+        _moves(("abandon",), range(1, 7), range(APPLY_ORDER.index("resync") + 1), (0, 1, 1, 3)),
         _moves(("resolve", "resolve", "records"), ahead=range(-3, 4)),
         _moves(("resolve", "records"), ahead=range(-3, 1)),
         _moves(("resolve", "records"), dies=range(len(SNAPSHOT_ORDER)), ahead=range(2)),
