@@ -210,7 +210,7 @@ def test_what_comes_later_is_not_judged() -> None:
             initial_replay=asked.output,
             table=asked.output,
             table_format="delta",
-            current_state=asked.output,
+            current_state=asked.output["records"],
             position_store="ours.stores.Redis",
         )
     assert operator.position_store == "ours.stores.Redis"
