@@ -58,6 +58,26 @@ class LocalSparkConnect:
         """An Airflow connection of type `spark_connect`."""
         return {"conn_type": "spark_connect", "host": "sc://127.0.0.1", "port": self.port}
 
+    def warm_up(self) -> None:
+        """Run one Python function, so that the first task need not wait for the Python workers.
+
+        :raises CannotRunError: the server cannot run it.
+        """
+        from pyspark.errors import PySparkException
+        from pyspark.sql import SparkSession
+        from pyspark.sql.functions import udf
+
+        session = SparkSession.builder.remote(self.url).create()
+        try:
+            session.range(1).select(udf(lambda number: number, "long")("id")).collect()
+        except PySparkException as error:
+            said = str(error).splitlines()[0]
+            raise CannotRunError(
+                f"the Spark Connect server runs no Python: {said}. See {self.log}"
+            ) from error
+        finally:
+            session.stop()
+
     def kill(self) -> None:
         """End the server and all of its processes at once, as a lost machine would."""
         os.killpg(self.process.pid, signal.SIGKILL)

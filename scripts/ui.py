@@ -136,6 +136,7 @@ def _start_spark(screen: Screen, airflow: LocalAirflow, stack: contextlib.ExitSt
                 jars=airflow.environment["SFEVENTS_LAKE_JARS"].split(","),
             )
         )
+        server.warm_up()
         airflow.connect({SPARK_CONNECT: server.connection()})
         airflow.command(
             *("pools", "set", SERVER_SLOTS, "2", "tasks at once on the Spark Connect server"),
@@ -154,7 +155,9 @@ def _what_is_where(airflow: LocalAirflow, salesforce: LocalSalesforce, url: str,
         f"\n  Airflow       {url}/dags\n"
         f"  Connection    {url}/connections (sfevents_default; its test button works)\n"
         f"  Salesforce    Pub/Sub API at {salesforce.endpoint}; {things}\n"
-        f"  Tables        {airflow.lake}\n"
+        f"  Positions     {url}/plugin/salesforce_events (Browse > Salesforce events)\n"
+        f"  Tables        {airflow.lake}, such as\n"
+        f"                {_short(airflow.lake / 'orders_event_driven' / 'Order__e')}\n"
         f"  Logs          {airflow.place / 'logs'}\n"
         "\nSwitch on salesforce_orders or press its trigger button; or switch on "
         "salesforce_orders_event_driven, which each order starts:\n"
@@ -195,6 +198,8 @@ def _server_settings(port: int) -> dict[str, str]:
         # A watcher starts when its DAG's file is first parsed after the DAG was switched on.
         "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "10",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
+        # A laptop that also runs all of this may be busy for longer than the default of 10 s.
+        "AIRFLOW__SFEVENTS__SPARK_CONNECT_CHECK_SECONDS": "60",
         # Else two fixed ports, which another Airflow on this machine may have.
         "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(free_port()),
         "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(free_port()),

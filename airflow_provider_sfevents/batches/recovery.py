@@ -147,8 +147,11 @@ def described(topic: str, plan: FetchPlan, bounds: Bounds) -> str:
     first = f" ({bounds.learn_seconds:g} s for the first)" if bounds.learn_seconds else ""
     staged = f"; {plan.events} staged already" if plan.kept else ""
     silence = bounds.silence_seconds(plan.events)
+    announced = (
+        " (a sensor or watcher has announced the batch)" if silence < bounds.idle_seconds else ""
+    )
     return (
-        f"Fetching {topic} {where}, until nothing comes for {silence:g} s{first}, "
+        f"Fetching {topic} {where}, until nothing comes for {silence:g} s{announced}{first}, "
         f"{counted(bounds.max_events, 'event')} or {bounds.max_seconds:.4g} s at most{staged}."
     )
 

@@ -117,9 +117,11 @@ def check_constant(check: Callable[[str], object], value: Any) -> None:
         check(value)
 
 
-def is_template(text: str) -> bool:
-    """Return whether Airflow renders the text before the task runs."""
-    return "{{" in text or "{%" in text
+def is_template(value: Any) -> bool:
+    """Return whether Airflow replaces the value before the task runs, as it does an `XComArg`."""
+    if isinstance(value, str):
+        return "{{" in value or "{%" in value
+    return hasattr(value, "iter_references")
 
 
 def refuse_repeated_topics(context: Context) -> None:

@@ -16,6 +16,7 @@ from airflow_provider_sfevents.batches.commit import (
     take_staged,
 )
 from airflow_provider_sfevents.batches.outcome import Empty, result
+from airflow_provider_sfevents.hooks.argument_types import check_types
 from airflow_provider_sfevents.hooks.outgoing.notifiers import notifiers_of
 from airflow_provider_sfevents.hooks.run_context import describe_run, position_tasks
 from airflow_provider_sfevents.hooks.staging_access import (
@@ -40,7 +41,7 @@ from airflow_provider_sfevents.operators.fetching import (
 from airflow_provider_sfevents.operators.lineage import TellsLineage, with_tables
 from airflow_provider_sfevents.positions.store_choice import open_store
 from airflow_provider_sfevents.staging.storage.staging_location import spark_url
-from airflow_provider_sfevents.staging.sweeping import NO_TIME, check_keep_for
+from airflow_provider_sfevents.staging.sweeping import NO_TIME, check_keep_batches, check_keep_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -144,9 +145,10 @@ class SfEventsCommitOperator(TellsLineage, StoppableTask, BaseOperator):
         self.position_store = position_store
         self.staging = staging
         self.commit_seconds = commit_seconds
-        self.keep_batches = keep_batches
+        self.keep_batches = check_keep_batches(keep_batches)
         self.keep_for = check_keep_for(keep_for)
         self.notifiers = notifiers_of(notifier)
+        check_types(self, SfEventsCommitOperator)
 
     @override
     def execute(self, context: Context) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from airflow_provider_sfevents.doctor import findings
 from airflow_provider_sfevents.doctor.airflow_findings import no_database
 from airflow_provider_sfevents.doctor.org_checks import OrgChecks
 from airflow_provider_sfevents.exceptions import ConfigurationError, SfEventsError
+from airflow_provider_sfevents.hooks.argument_types import check_types
 from airflow_provider_sfevents.hooks.run_context import check_constant, describe_run, is_template
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
 from airflow_provider_sfevents.hooks.task_thread import run_async
@@ -141,6 +142,8 @@ class SfEventsDoctorOperator(spark_submission.SubmitsToSpark, SparkSubmitOperato
 
         :raises ConfigurationError: one is wrong.
         """
+        check_types(self, SfEventsDoctorOperator)
+        check_types(self, SparkSubmitOperator, numbers=False)
         if self.application:
             raise ConfigurationError(
                 f"application={self.application!r} has no effect here: the job is that of this "

@@ -9,6 +9,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from typing_extensions import override
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.hooks.argument_types import check_types
 from airflow_provider_sfevents.hooks.run_context import describe_run, is_template
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
 from airflow_provider_sfevents.hooks.staging_access import open_staging, writing_state
@@ -103,7 +104,7 @@ class SfEventsEntitySnapshotOperator(spark_submission.SubmitsToSpark, SparkSubmi
     def __init__(
         self,
         *,
-        entity: Any,
+        entity: str,
         current_state: str,
         table_format: str,
         record_ids: Any = None,
@@ -191,6 +192,8 @@ class SfEventsEntitySnapshotOperator(spark_submission.SubmitsToSpark, SparkSubmi
 
         :raises ConfigurationError: one is wrong.
         """
+        check_types(self, SfEventsEntitySnapshotOperator)
+        check_types(self, SparkSubmitOperator, numbers=False)
         if self.application:
             raise ConfigurationError(
                 f"application={self.application!r} has no effect here: the job is that of this "
@@ -199,7 +202,7 @@ class SfEventsEntitySnapshotOperator(spark_submission.SubmitsToSpark, SparkSubmi
         options_of(CurrentStateOptions, self, current_state=sample_of(self.current_state)).check()
         read_decimals(self.decimals or {})
         check_way(self.read_by, whole=self.record_ids is None)
-        if isinstance(self.entity, str) and not is_template(self.entity):
+        if not is_template(self.entity):
             check_entity(self.entity)
 
 

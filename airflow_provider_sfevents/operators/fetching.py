@@ -21,6 +21,7 @@ from airflow_provider_sfevents.batches.outcome import Empty
 from airflow_provider_sfevents.batches.position.replay_fallback import check_choice
 from airflow_provider_sfevents.batches.stage import stage_batch
 from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.hooks.argument_types import check_types
 from airflow_provider_sfevents.hooks.run_context import (
     checked_consumer,
     find_announcement,
@@ -33,7 +34,7 @@ from airflow_provider_sfevents.hooks.topic_arguments import ReadsTopic
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.rest.org_limits import check_least
 from airflow_provider_sfevents.pubsub.topic_names import setup_page
-from airflow_provider_sfevents.staging.sweeping import NO_TIME, check_keep_for
+from airflow_provider_sfevents.staging.sweeping import NO_TIME, check_keep_batches, check_keep_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -247,10 +248,11 @@ class FetchesBatch(ReadsTopic, BaseOperator):
         self.until = until
         self.min_allowance = check_least(min_allowance)
         self.commit_seconds = commit_seconds
-        self.keep_batches = keep_batches
+        self.keep_batches = check_keep_batches(keep_batches)
         self.keep_for = check_keep_for(keep_for)
         self.skip_when_empty = skip_when_empty
         self._bounds(until=None).of_announced(settle_seconds, follows_transactions=False)
+        check_types(self, FetchesBatch)
         self._check_arguments()
 
     @override

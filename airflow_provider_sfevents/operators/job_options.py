@@ -109,13 +109,13 @@ def _check_current_state(task: Any) -> None:
             f"application={task.application!r} runs another one. Leave out one of the two."
         )
     apply_options(task, "", current_state=sample_of(root)).check()
-    if isinstance(topic, str) and not is_template(topic) and not topic.startswith(CHANGE_EVENTS):
+    if not is_template(topic) and not topic.startswith(CHANGE_EVENTS):
         raise ConfigurationError(
             f"current_state={root!r} with topic={topic!r} is not possible: only change events "
             f"({CHANGE_EVENTS}...) tell how records changed. Leave current_state out, or read a "
             "change event topic."
         )
-    if root.rstrip("/") == (task.table or "").rstrip("/"):
+    if str(root).rstrip("/") == str(task.table).rstrip("/"):
         raise ConfigurationError(
             f"current_state and table are both {task.table!r}: the first is for the records, the "
             "second for their events. Give each a location of its own."

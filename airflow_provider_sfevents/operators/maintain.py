@@ -10,6 +10,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from typing_extensions import override
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, StagingError
+from airflow_provider_sfevents.hooks.argument_types import check_types
 from airflow_provider_sfevents.hooks.run_context import is_template
 from airflow_provider_sfevents.hooks.staging_access import open_staging
 from airflow_provider_sfevents.operators import spark_submission
@@ -131,6 +132,8 @@ class SfEventsMaintainOperator(spark_submission.SubmitsToSpark, SparkSubmitOpera
 
         :raises ConfigurationError: one is wrong.
         """
+        check_types(self, SfEventsMaintainOperator)
+        check_types(self, SparkSubmitOperator, numbers=False)
         if self.application:
             raise ConfigurationError(
                 f"application={self.application!r} has no effect here: the job is that of this "
@@ -142,7 +145,7 @@ class SfEventsMaintainOperator(spark_submission.SubmitsToSpark, SparkSubmitOpera
             if location
         }
         options_of(UpkeepOptions, self, dry_run=True, **locations).check()
-        if not (isinstance(self.dry_run, str) and is_template(self.dry_run)):
+        if not is_template(self.dry_run):
             is_dry(self.dry_run)
 
 

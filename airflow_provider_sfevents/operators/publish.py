@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import ConfigurationError, StoppedError
+from airflow_provider_sfevents.hooks.argument_types import check_types
 from airflow_provider_sfevents.hooks.publish_task import RecordsToPublish, Tally, publish_records
 from airflow_provider_sfevents.hooks.record_files import read_records, record_files
 from airflow_provider_sfevents.hooks.run_context import check_constant, describe_run, tell_assets
@@ -97,6 +98,7 @@ class SfEventsPublishOperator(StoppableTask, BaseOperator):
         self.id_field = id_field
         self.staging = staging
         self._reads_files = files is not None
+        check_types(self, SfEventsPublishOperator)
         if (records is None) == (files is None):
             raise ConfigurationError(
                 f"SfEventsPublishOperator {self.task_id!r} takes either `records` or `files`; give "

@@ -18,6 +18,7 @@ from airflow_provider_sfevents.batches.commit import (
 )
 from airflow_provider_sfevents.batches.open_transaction import OpenTransaction, require_flushed
 from airflow_provider_sfevents.batches.outcome import Empty, Staged
+from airflow_provider_sfevents.hooks.argument_types import check_types
 from airflow_provider_sfevents.hooks.outgoing.notifiers import notifiers_of
 from airflow_provider_sfevents.hooks.run_context import describe_run
 from airflow_provider_sfevents.hooks.staging_access import (
@@ -168,6 +169,8 @@ class SfEventsToSparkOperator(
         self.history = history
         self.row_changes = row_changes
         self.notifiers = notifiers_of(notifier)
+        check_types(self, SfEventsToSparkOperator)
+        check_types(self, SparkSubmitOperator, numbers=False)
         check_landing_task(self)
 
     @override

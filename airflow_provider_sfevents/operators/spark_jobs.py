@@ -57,6 +57,8 @@ def open_spark(
         from airflow_provider_sfevents.operators import spark_connect  # most tasks do not need it
 
         return spark_connect.connected(task, stopping, tables=tables, seconds=seconds)
-    submission = spark_submission.plan(task, task.staging, shared=task.staging_shared)
+    submission = spark_submission.plan(
+        task, task.staging, shared=task.staging_shared, tables=tables
+    )
     ensure_spark_can_open(task, submission, task.staging, context, stopping)
     return nullcontext(spark_submission.SubmittedJobs(task, submission, context, stopping))

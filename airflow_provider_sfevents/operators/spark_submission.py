@@ -18,9 +18,14 @@ from typing_extensions import override
 from airflow_provider_sfevents.exceptions import ConfigurationError, StoppedError
 from airflow_provider_sfevents.hooks.staging_access import put_job, staging_root
 from airflow_provider_sfevents.hooks.stoppable import StoppableTask
+from airflow_provider_sfevents.spark.stores.storage_jars import no_jar, no_store
 from airflow_provider_sfevents.staging.storage.durable_files import is_local
-from airflow_provider_sfevents.staging.storage.staging_location import ensure_spark_can_read
+from airflow_provider_sfevents.staging.storage.staging_location import (
+    ensure_spark_can_read,
+    spark_url,
+)
 from airflow_provider_sfevents.submit import deploy_modes, preflight
+from airflow_provider_sfevents.submit.store_jars import missing_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -92,6 +97,7 @@ class Submission:
 
         :raises AirflowException: the block's error; in one sentence if Spark could not fetch its
             jars.
+        :raises ConfigurationError: Spark has no jar for a kind of address.
         """
         before = {name: os.environ.get(name) for name in self.env}
         os.environ.update(self.env)
@@ -100,6 +106,8 @@ class Submission:
         except AirflowException as error:
             # Airflow's hook keeps the environment, with the connections, in a local variable.
             traceback.clear_frames(error.__traceback__)
+            if lacking := no_store(str(error)):
+                raise ConfigurationError(lacking) from None
             told = deploy_modes.unresolved_jars(str(error))
             if not told:
                 raise
@@ -196,14 +204,27 @@ def connection_type(conn_id: str) -> str:
         ) from error
 
 
-def plan(task: SparkSubmitOperator, staging: str | None, *, shared: bool) -> Submission:
+def plan(
+    task: SparkSubmitOperator,
+    staging: str | None,
+    *,
+    shared: bool,
+    tables: Sequence[str | None] = (),
+) -> Submission:
     """Plan a submission by a task's own Spark connection, as `plan_submission`.
 
+    :param tables: root URLs or namespaces that the job writes.
     :raises ConfigurationError: also if that connection does not exist, or is not one for Spark.
     """
     hook, way = way_of(task)
     submission = plan_submission(way, spark_binary_of(hook), staging, shared=shared)
-    check_command(hook, str(task._conn_id))  # noqa: SLF001 - as the base class reads it
+    arguments = check_command(hook, str(task._conn_id))  # noqa: SLF001 - as the base class reads it
+    if way.master.startswith("local"):
+        addresses = [spark_url(staging_root(staging)), *filter(None, tables)]
+        environ = environment_of(way)
+        folder = preflight.spark_folder(launcher_of(spark_binary_of(hook), environ), environ)
+        if scheme := missing_store(addresses, arguments, folder, environ):
+            raise ConfigurationError(f"{no_jar(scheme)} Nothing was fetched.")
     return submission
 
 
@@ -300,9 +321,10 @@ def plan_submission(
     )
 
 
-def check_command(hook: Any, conn_id: str) -> None:
+def check_command(hook: Any, conn_id: str) -> list[str]:
     """Let SparkSubmitHook make its arguments once, so that it refuses them before a fetch.
 
+    :return: the arguments.
     :raises ConfigurationError: in its words.
     """
     try:
@@ -310,11 +332,12 @@ def check_command(hook: Any, conn_id: str) -> None:
         hook._validate_yarn_track_via_rm_api_config()  # noqa: SLF001
         if hook._track_driver_via_k8s_api:  # noqa: SLF001
             hook._validate_track_driver_via_k8s_api_config()  # noqa: SLF001
-        hook._build_spark_common_args()  # noqa: SLF001
+        arguments: list[str] = hook._build_spark_common_args()  # noqa: SLF001
     except (AirflowException, ValueError, RuntimeError) as error:
         raise ConfigurationError(
             f"Spark cannot be started by connection {conn_id!r}: {error}"
         ) from error
+    return arguments
 
 
 def joined(*py_files: str | None) -> str:

@@ -215,7 +215,7 @@ def _job_findings(
         )
         reason = read_by_spark(task, submission, task.staging, context, stopping)
     except SfEventsError as error:
-        return [failed_by(SPARK, error)]
+        return failed_job(str(error)) if no_store(str(error)) else [failed_by(SPARK, error)]
     except (AirflowException, OSError, ValueError) as error:
         return failed_job(str(error))
     return read_findings(reason, str(staging_root(task.staging)), way.master)

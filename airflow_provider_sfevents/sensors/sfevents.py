@@ -17,6 +17,7 @@ from airflow_provider_sfevents.batches.position.replay_fallback import check_cho
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import ConfigurationError, LeaseHeldError
 from airflow_provider_sfevents.hooks.airflow_errors import airflow_failures
+from airflow_provider_sfevents.hooks.argument_types import check_types
 from airflow_provider_sfevents.hooks.run_context import checked_consumer, describe_run
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
 from airflow_provider_sfevents.hooks.staging_access import open_staging
@@ -155,6 +156,7 @@ class SfEventsSensor(ReadsTopic, BaseSensorOperator):
         self.deferrable = deferrable
         self._until = datetime.now(UTC)
         check_enough(min_events, self._bounds().max_events)
+        check_types(self, SfEventsSensor)
         self._check_arguments()
 
     @override

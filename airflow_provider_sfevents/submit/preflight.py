@@ -196,5 +196,13 @@ def installed_pyspark() -> Path | None:
     return Path(folders[0]) if folders and (Path(folders[0]) / "jars").is_dir() else None
 
 
+def spark_folder(launcher: Launcher, environ: Mapping[str, str]) -> Path | None:
+    """Folder of the Spark that a launcher starts; None if it belongs to another Python."""
+    if not launcher.beside_python:
+        return None
+    named = launcher.env.get("SPARK_HOME") or environ.get("SPARK_HOME")
+    return Path(named) if named else installed_pyspark()
+
+
 def _python(environ: Mapping[str, str]) -> dict[str, str]:
     return {} if environ.get("PYSPARK_PYTHON") else {"PYSPARK_PYTHON": sys.executable}

@@ -6,6 +6,7 @@ from typing import Any
 
 from airflow_provider_sfevents.batches.managed.managed_arguments import MANAGED, check_managed
 from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.hooks.argument_types import check_types
 from airflow_provider_sfevents.hooks.outgoing.notifiers import find_notifier
 from airflow_provider_sfevents.positions.record_text import check_consumer
 from airflow_provider_sfevents.positions.store_choice import check_spec
@@ -26,38 +27,30 @@ class ArgumentRefusedError(ConfigurationError, TypeError):
     """
 
 
-def check_watch(
-    *,
-    topic: str,
-    consumer: str,
-    transport: str | None = None,
-    position_store: Any,
-    managed_subscription: str | None = None,
-    allow_latest_recovery: bool = False,
-    initial_replay: str,
-    max_events: int,
-    max_wait: float,
-    again_after: float,
-    notifier: Any = None,
-) -> Rules:
-    """Check a watcher's arguments; returns the rules for announcements.
+def check_watch(trigger: Any) -> Rules:
+    """Check a watcher's arguments, which are its attributes; returns the rules for announcements.
 
     :raises ArgumentRefusedError: the message names the argument, its value and its valid values.
     """
     try:
-        check_transport(check_topic(_text("topic", topic)), transport)
-        check_consumer(_text("consumer", consumer))
-        ReplayPoint.given(_text("initial_replay", initial_replay))
-        _check_store(position_store)
+        check_types(trigger, type(trigger))
+        check_transport(check_topic(trigger.topic), trigger.transport)
+        check_consumer(trigger.consumer)
+        ReplayPoint.given(trigger.initial_replay)
+        _check_store(trigger.position_store)
         check_managed(
-            position_store,
-            managed_subscription,
-            allow_latest_recovery=allow_latest_recovery,
-            initial_replay=initial_replay,
+            trigger.position_store,
+            trigger.managed_subscription,
+            allow_latest_recovery=trigger.allow_latest_recovery,
+            initial_replay=trigger.initial_replay,
         )
-        if notifier is not None:
-            find_notifier(_text("notifier", notifier))
-        return Rules(max_events=max_events, max_wait=max_wait, again_after=again_after)
+        if trigger.notifier is not None:
+            find_notifier(trigger.notifier)
+        return Rules(
+            max_events=trigger.max_events,
+            max_wait=trigger.max_wait,
+            again_after=trigger.again_after,
+        )
     except ConfigurationError as error:
         raise ArgumentRefusedError(f"SfEventsWatchTrigger: {error}") from None
 
@@ -77,9 +70,3 @@ def _check_store(position_store: Any) -> None:
         )
     check_spec(position_store)
     find_own(position_store)
-
-
-def _text(name: str, value: Any) -> str:
-    if not isinstance(value, str):
-        raise ConfigurationError(f"{name}={value!r} is not text.")
-    return value

@@ -202,7 +202,7 @@ class SfEventsWatchTrigger(BaseEventTrigger):
         *,
         conn_id: str = SfEventsHook.default_conn_name,
         transport: str | None = None,
-        position_store: str = "variable",
+        position_store: Any = "variable",
         managed_subscription: str | None = None,
         allow_latest_recovery: bool = False,
         staging: str | None = None,
@@ -227,19 +227,7 @@ class SfEventsWatchTrigger(BaseEventTrigger):
         self.max_wait = max_wait
         self.again_after = again_after
         self.notifier = notifier
-        self._rules = check_watch(
-            topic=topic,
-            consumer=consumer,
-            transport=transport,
-            position_store=position_store,
-            managed_subscription=managed_subscription,
-            allow_latest_recovery=allow_latest_recovery,
-            initial_replay=initial_replay,
-            max_events=max_events,
-            max_wait=max_wait,
-            again_after=again_after,
-            notifier=notifier,
-        )
+        self._rules = check_watch(self)
 
     @override
     def serialize(self) -> tuple[str, dict[str, Any]]:

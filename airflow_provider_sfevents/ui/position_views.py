@@ -81,7 +81,7 @@ def overview_row(kept: Kept, now: datetime, tasks: TaskState) -> dict[str, Any]:
         "consumer": position.consumer,
         "topic": position.topic,
         "org_id": position.org_id,
-        "dag": kept.dag,
+        "dag": kept.dag or tasks.dag,
         "age_seconds": age,
         "retention_seconds": kept_for,
         "level": level(age, kept_for),

@@ -92,7 +92,6 @@ def _of_dag(position: Position, whose: Whose, dag: DagState | None) -> Iterator[
 
 
 def _of_tasks(position: Position, tasks: TaskState, now: datetime) -> Iterator[Trouble]:
-    name = position.committed_by.dag
     if tasks.running and tasks.heartbeat and now - tasks.heartbeat > SILENT_TASK:
         silent = duration(now - tasks.heartbeat)
         yield Trouble(
@@ -103,12 +102,13 @@ def _of_tasks(position: Position, tasks: TaskState, now: datetime) -> Iterator[T
         )
     elif tasks.failed and not tasks.running:
         times = counted(tasks.failed, "time")
+        since = "the last batch" if position.batch_number else "the position began"
         yield Trouble(
-            cause=f"Task {tasks.failed_task} has failed {times} since the last batch, last in run "
+            cause=f"Task {tasks.failed_task} has failed {times} since {since}, last in run "
             f"{tasks.failed_run}.",
             remedy="The last lines of its log have the error and its remedy. Then start a run: it "
             "goes on with what is staged, and nothing is fetched twice.",
-            command=f"airflow dags trigger {name}",
+            command=f"airflow dags trigger {tasks.dag}",
         )
 
 

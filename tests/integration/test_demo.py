@@ -128,6 +128,9 @@ def test_sigterm_ends_all_that_the_ui_has_started(repository: Path, tmp_path: Pa
         one.kill()
     assert left == []
     assert started.returncode == 0, log.read_text()
+    said = log.read_text()
+    assert f"{tmp_path / 'place'}/lake/orders_event_driven/Order__e" in said
+    assert "/plugin/salesforce_events (Browse > Salesforce events)" in said
 
 
 def _command_line(process: psutil.Process) -> str:

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Literal
 
 from airflow_provider_sfevents.batches.position.replay_id_age import known_since
+from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.pubsub.topic_names import retention
 
 if TYPE_CHECKING:
@@ -164,7 +165,8 @@ def summary(position: Position, commit: Commit, extra: Mapping[str, int], now: d
     deliveries = commit.events + sum(extra.values())
     known = ", ".join(f"{count} {cause}" for cause, count in extra.items() if count)
     parts = [
-        f"{commit.events} events landed for {deliveries} deliveries"
+        f"{counted(commit.events, 'event')} landed for "
+        f"{counted(deliveries, 'delivery', 'deliveries')}"
         + (f" (extra: {known})" if known else ""),
     ]
     if commit.quarantined:

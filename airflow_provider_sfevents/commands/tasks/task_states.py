@@ -36,8 +36,10 @@ SILENT = timedelta(minutes=1)
 
 _OURS = "airflow_provider_sfevents."  # beginning of the class paths of this package
 
-Instance = tuple[str, str, int, str, str, datetime | None, datetime | None]
-"""DAG, task, map index, run, state, end and last heartbeat of a task instance."""
+_FETCHING = {"SfEventsToSparkOperator", "SfEventsFetchOperator"}
+
+Instance = tuple[str, str, int, str, str, datetime | None, datetime | None, str | None]
+"""DAG, task, map index, run, state, end, last heartbeat and operator of a task instance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,12 +58,14 @@ class DagState:
 class TaskState:
     """State of the tasks of a position since its last commit.
 
+    :param dag: DAG of the tasks; empty: it is not known.
     :param running: run id of a task that runs now; empty: none does.
     :param heartbeat: last heartbeat of that task; None: it has had none.
     :param failed: number of failed task instances.
     :param failed_run: run id of the last one of them; `failed_task` is its task.
     """
 
+    dag: str = ""
     running: str = ""
     heartbeat: datetime | None = None
     failed: int = 0
@@ -89,10 +93,14 @@ def known_connections(conn_type: str) -> set[str]:
 
 
 def task_states(positions: Sequence[Position], now: datetime) -> list[TaskState]:
-    """Return the states of the positions' tasks, in the order of the positions."""
-    dags = {position.committed_by.dag for position in positions} - {""}
+    """Return the states of the positions' tasks, in the order of the positions.
+
+    A position that a watcher or a command wrote names no DAG. Then it is the DAG that is named like
+    the consumer, and the only task there that has fetched and is of no other position.
+    """
+    dags = {position.committed_by.dag or position.consumer for position in positions}
     if not dags:
-        return [TaskState() for _ in positions]
+        return []
     ended = and_(
         TaskInstance.state == TaskInstanceState.FAILED, TaskInstance.end_date > now - LONGEST
     )
@@ -104,6 +112,7 @@ def task_states(positions: Sequence[Position], now: datetime) -> list[TaskState]
         TaskInstance.state,
         TaskInstance.end_date,
         TaskInstance.last_heartbeat_at,
+        TaskInstance.operator,
     ).where(
         TaskInstance.dag_id.in_(dags), or_(TaskInstance.state == TaskInstanceState.RUNNING, ended)
     )
@@ -112,7 +121,8 @@ def task_states(positions: Sequence[Position], now: datetime) -> list[TaskState]
     by_task: dict[tuple[str, str, int], list[Instance]] = {}
     for row in rows:
         by_task.setdefault(row[:3], []).append(row)
-    return [_state(position, by_task) for position in positions]
+    taken = {(one.committed_by.dag, task) for one in positions for task in tasks_of(one)}
+    return [_state(position, by_task, taken) for position in positions]
 
 
 def waits(now: datetime) -> dict[str, int]:
@@ -181,23 +191,47 @@ def _watch_errors(watched: Sequence[tuple[str, str]]) -> dict[tuple[str, str], d
     return {keys[key]: asdict(error) for key, error in found.items() if error is not None}
 
 
-def _state(position: Position, by_task: dict[tuple[str, str, int], list[Instance]]) -> TaskState:
-    """Find the instances of the fetching and the committing task since the last commit."""
-    by, since = position.committed_by, datetime.fromisoformat(position.committed_at)
-    rows = [
-        row for task in tasks_of(position) for row in by_task.get((by.dag, task, by.map_index), [])
+def _instances(
+    position: Position,
+    by_task: dict[tuple[str, str, int], list[Instance]],
+    taken: Collection[tuple[str, str]],
+) -> list[Instance]:
+    """Find the instances of the fetching and the committing task.
+
+    :param taken: DAGs and tasks of the positions that name theirs.
+    """
+    by = position.committed_by
+    if by.dag:
+        known = [(by.dag, task, by.map_index) for task in tasks_of(position)]
+        return [row for key in known for row in by_task.get(key, [])]
+    found = [
+        rows
+        for key, rows in by_task.items()
+        if key[0] == position.consumer and key[:2] not in taken and rows[0][-1] in _FETCHING
     ]
+    return found[0] if len(found) == 1 else []
+
+
+def _state(
+    position: Position,
+    by_task: dict[tuple[str, str, int], list[Instance]],
+    taken: Collection[tuple[str, str]],
+) -> TaskState:
+    """Find the state of the fetching and the committing task since the last commit."""
+    rows = _instances(position, by_task, taken)
+    since = datetime.fromisoformat(position.committed_at)
     running = [
-        (run, beat) for *_, run, state, _, beat in rows if state == TaskInstanceState.RUNNING
+        (run, beat) for *_, run, state, _, beat, _ in rows if state == TaskInstanceState.RUNNING
     ]
     failed = sorted(
         (end, run, task)
-        for _, task, _, run, state, end, _ in rows
+        for _, task, _, run, state, end, _, _ in rows
         if state == TaskInstanceState.FAILED and end is not None and end > since
     )
     run, heartbeat = running[0] if running else ("", None)
     _, failed_run, failed_task = failed[-1] if failed else (None, "", "")
     return TaskState(
+        dag=position.committed_by.dag or (rows[0][0] if rows else ""),
         running=run,
         heartbeat=heartbeat,
         failed=len(failed),

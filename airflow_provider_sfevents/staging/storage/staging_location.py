@@ -40,10 +40,11 @@ def usable(root: UPath) -> bool:
     try:
         exclusive = _probe(root, probe)
         durable_files.remove_leftovers(root)
-    except StagingError:
+    except StagingError as error:
         with suppress(StagingError):
             durable_files.remove(probe)
-        raise
+        said = str(error).replace(str(probe / "file"), f"A file in {root}")
+        raise StagingError(said.replace(str(probe), str(root))) from error
     durable_files.remove(probe)
     return exclusive
 

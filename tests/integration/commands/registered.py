@@ -64,9 +64,16 @@ def states(dag_id: str, run_id: str) -> dict[str, str]:
 
 
 def write_task(
-    dag: str, run: str, state: str, end: datetime | None, heartbeat: datetime | None = None
+    dag: str,
+    run: str,
+    state: str,
+    end: datetime | None,
+    heartbeat: datetime | None = None,
+    *,
+    task: str = "load",
+    operator: str = "EmptyOperator",
 ) -> None:
-    """Write an instance of the task `load` to the database, with its run."""
+    """Write an instance of a task to the database, with its run."""
     from airflow.models.dagrun import DagRun
     from airflow.models.taskinstance import TaskInstance
     from airflow.utils.session import create_session
@@ -90,8 +97,9 @@ def write_task(
         session.execute(
             insert(TaskInstance).values(
                 **of_run,
-                task_id="load",
+                task_id=task,
                 map_index=-1,
+                operator=operator,
                 state=state,
                 end_date=end,
                 last_heartbeat_at=heartbeat,

@@ -105,6 +105,10 @@ class Page:
         )
         self._write(advance(first, manifest, committed.isoformat(), by, receipt=receipt))
 
+    def keep_begun(self, at: str) -> None:
+        """Write a position that a watcher has begun."""
+        self._write(begun(consumer=self.consumer, committed_at=at, committed_by=Run()))
+
     def next_run(self) -> None:
         """Let a run of the same task commit the next batch."""
         position, now = self.position(), datetime.now(UTC).isoformat()

@@ -142,6 +142,22 @@ def test_a_position_without_a_dag_needs_the_right_to_read_variables(page: Page) 
         assert any(page.consumer in one["kept_in"] for one in problems) == told
 
 
+def test_failures_before_the_first_batch_are_counted(page: Page) -> None:
+    """A position that a watcher began shows the failures of the DAG named like its consumer."""
+    now = datetime.now(UTC)
+    page.keep_begun((now - timedelta(hours=2)).isoformat())
+    [row] = page.rows("op")
+    assert (row["state"], row["dag"], row["troubles"]) == ("waiting", "", [])
+    for task, operator in (("land", "SfEventsToSparkOperator"), ("other", "EmptyOperator")):
+        ended = now - timedelta(hours=1)
+        write_task(page.consumer, f"run-{task}", "failed", ended, task=task, operator=operator)
+    [row] = page.rows("op")
+    assert (row["state"], row["dag"], row["tasks"]["failed"]) == ("failed", page.consumer, 1)
+    [trouble] = row["troubles"]
+    assert trouble["cause"].startswith("Task land has failed 1 time since the position began")
+    assert trouble["command"] == f"airflow dags trigger {page.consumer}"
+
+
 def test_failures_since_the_last_commit_are_counted(page: Page) -> None:
     """A position shows how often its task has failed since the last commit, and what runs now."""
     now = datetime.now(UTC)

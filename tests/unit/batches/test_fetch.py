@@ -30,6 +30,12 @@ PART = Part(
             "first), 5 events or 600 s at most.",
         ),
         (
+            FetchPlan(start=EARLIEST),
+            Bounds(idle_seconds=2).of_announced(1.0, follows_transactions=False),
+            "Fetching /event/A__e from earliest, until nothing comes for 0.5 s (a sensor or "
+            "watcher has announced the batch), 10000 events or 600 s at most.",
+        ),
+        (
             FetchPlan(start=ReplayPoint("0a"), kept=(PART,)),
             Bounds(),
             "Fetching /event/A__e after 0b, until nothing comes for 30 s, 10000 events or 600 s "

@@ -133,6 +133,8 @@ def test_the_last_line_of_a_run() -> None:
         "10 events landed for 13 deliveries (extra: 3 in_memory); 2 in quarantine; the last one "
         "was created 60 min ago; the replay id is valid for 3 days"
     )
+    one = replace(COMMIT, events=1, quarantined=0)
+    assert summary(position(), one, {}, AT).startswith("1 event landed for 1 delivery; the last")
 
 
 @pytest.mark.parametrize(

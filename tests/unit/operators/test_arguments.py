@@ -12,6 +12,10 @@ from airflow.sdk import DAG
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.operators.chain import SfEventsCommitOperator, SfEventsFetchOperator
+from airflow_provider_sfevents.operators.doctor import SfEventsDoctorOperator
+from airflow_provider_sfevents.operators.entity_snapshot import SfEventsEntitySnapshotOperator
+from airflow_provider_sfevents.operators.maintain import SfEventsMaintainOperator
+from airflow_provider_sfevents.operators.publish import SfEventsPublishOperator
 from airflow_provider_sfevents.operators.sfevents import SfEventsToSparkOperator
 
 if TYPE_CHECKING:
@@ -143,12 +147,71 @@ def test_wrong_constants_are_refused(
     assert said in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"topic": 5}, "topic is 5. Give text, or another task's result."),
+        ({"topic": None}, "topic is None. Give text, or another task's result."),
+        ({"until": 5}, "until is 5. Give text, or a time, or another task's result, or leave it"),
+        ({"conn_id": 3}, "conn_id is 3. Give text."),
+        ({"staging": 4}, "staging is 4. Give text, or another task's result, or leave it out."),
+        ({"staging_shared": "yes"}, "staging_shared is 'yes'. Give True or False."),
+        ({"keep_batches": "x"}, "keep_batches is 'x'. Give a whole number, 0 or more."),
+        ({"keep_batches": -1}, "keep_batches is -1. Give a whole number, 0 or more."),
+        ({"commit_seconds": "x"}, "commit_seconds is 'x'. Give a number."),
+        ({"table": 7}, "table is 7. Give text, or another task's result, or leave it out."),
+        ({"current_state": True}, "current_state is True. Give text, or another task's result, "),
+        ({"spark_conn_id": 1}, "spark_conn_id is 1. Give text."),
+        ({"packages": ["a"]}, "packages is ['a']. Give text, or another task's result, or leave"),
+        ({"driver_memory": 4}, "driver_memory is 4. Give text, or leave it out."),
+    ],
+    ids=lambda one: next(iter(one)) if isinstance(one, dict) else "",
+)
+def test_an_argument_of_another_type_is_refused(arguments: dict[str, Any], said: str) -> None:
+    """A wrong type is refused at parse time, with the argument, its value and valid types."""
+    with pytest.raises(ConfigurationError) as raised:
+        to_spark(**arguments)
+    assert said in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments"),
+    [
+        (SfEventsCommitOperator, {"batch": {}, "staging": 4}),
+        (SfEventsPublishOperator, {"topic": "/event/Order__e", "records": [], "staging": 4}),
+        (SfEventsDoctorOperator, {"staging": 4}),
+        (SfEventsMaintainOperator, {"table": "/lake", "table_format": "delta", "staging": 4}),
+        (
+            SfEventsEntitySnapshotOperator,
+            {"entity": "A", "current_state": "/lake", "table_format": "delta", "staging": 4},
+        ),
+    ],
+)
+def test_every_operator_checks_types(kind: type[Any], arguments: dict[str, Any]) -> None:
+    """Every operator refuses an argument of a wrong type when the DAG is parsed."""
+    with pytest.raises(ConfigurationError, match=r"staging is 4\. Give text"):
+        kind(task_id="one", **arguments)
+
+
+def test_a_result_for_an_argument_that_is_no_template_is_refused() -> None:
+    """Another task's result is refused where Airflow would not replace it by its value."""
+    with DAG("orders", schedule=None, start_date=datetime(2026, 1, 1, tzinfo=UTC)):
+        asked = to_stage(task_id="asked")
+        with pytest.raises(ConfigurationError, match=r"conn_id is .*\. Give text\."):
+            to_spark(conn_id=asked.output)
+
+
 def test_what_comes_later_is_not_judged() -> None:
     """Another task's result, and a store that only workers have, pass at parse time."""
     with DAG("orders", schedule=None, start_date=datetime(2026, 1, 1, tzinfo=UTC)):
         asked = to_stage(task_id="asked")
         operator = to_spark(
-            topic=asked.output, initial_replay=asked.output, position_store="ours.stores.Redis"
+            topic=asked.output,
+            initial_replay=asked.output,
+            table=asked.output,
+            table_format="delta",
+            current_state=asked.output["records"],
+            position_store="ours.stores.Redis",
         )
     assert operator.position_store == "ours.stores.Redis"
 

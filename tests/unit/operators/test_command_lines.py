@@ -195,6 +195,19 @@ def test_refused_before_anything_is_fetched(
         spark_submission.plan(spark.task(**arguments), "file:///mnt/shared", shared=True)
 
 
+def test_a_local_spark_without_the_jar_of_a_table_is_refused(
+    spark: Connected, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A local Spark without the jar for the table's address is refused before the fetch."""
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    spark.to("local[2]")
+    staging, tables = "file:///mnt/shared", ("s3a://lake/salesforce", None)
+    with pytest.raises(ConfigurationError, match=r"no jar for s3a://.*Nothing was fetched\."):
+        spark_submission.plan(spark.task(), staging, shared=True, tables=tables)
+    task = spark.task(packages="org.apache.hadoop:hadoop-aws:3.4.2")
+    spark_submission.plan(task, staging, shared=True, tables=tables)
+
+
 def test_without_a_client_for_kubernetes(spark: Connected, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a Kubernetes client the error names the package to install."""
     monkeypatch.delattr(spark_submit, "kube_client")

@@ -134,6 +134,16 @@ def test_a_failing_spark_leaves_no_environment_in_its_frames(java_only: str) -> 
     assert found["submit"] == {}
 
 
+def test_a_job_without_the_jar_of_a_store_is_not_retried(java_only: str) -> None:
+    """A job that found no jar for a kind of address ends with an error that no retry follows."""
+    log = "Error code is: 1.\nsfevents: Not landed: Spark has no jar for s3a:// addresses. Give it"
+    with (
+        pytest.raises(ConfigurationError, match=r"^Spark has no jar for s3a:// .*hadoop-aws"),
+        plan(java_only).environment(),
+    ):
+        raise AirflowException(f"Cannot execute: spark-submit. {log} ...")
+
+
 def test_a_users_own_arguments_become_text() -> None:
     """A user's own arguments are converted to text."""
     assert spark_submission.texts(["--days", 3, Path("x")]) == ["--days", "3", "x"]

@@ -40,6 +40,8 @@ def test_the_limit_is_the_batchs() -> None:
     [
         ({"topic": "Order__e"}, "'Order__e' is no topic"),
         ({"topic": ""}, "'' is no topic"),
+        ({"topic": 5}, "topic is 5. Give text, or another task's result."),
+        ({"deferrable": "yes"}, "deferrable is 'yes'. Give True or False."),
         ({"consumer": "a/b"}, "consumer='a/b'"),
         ({"position_store": "managed"}, "needs managed_subscription"),
         ({"managed_subscription": "Orders"}, "is used with position_store='managed' only"),

@@ -26,8 +26,9 @@ def test_a_good_place_is_usable_and_left_as_it_was(place: UPath) -> None:
 def test_a_bad_place_is_refused_with_its_remedy(tmp_path: Path) -> None:
     """An unusable location is refused with its error and remedy before any delivery."""
     (tmp_path / "file").write_text("")
-    with pytest.raises(StagingError, match="set `staging` to another location"):
+    with pytest.raises(StagingError, match="set `staging` to another location") as raised:
         usable(UPath(tmp_path) / "file")
+    assert str(raised.value).startswith(f"A file in {tmp_path}/file cannot be created: ")
 
 
 def test_a_folder_that_cannot_be_made_is_the_users_to_change() -> None:

