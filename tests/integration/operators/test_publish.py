@@ -186,7 +186,6 @@ def test_everything_wrong_is_said_before_anything_is_sent(here: Here) -> None:
         ({"records": [{}], "topic": "/data/AccountChangeEvent"}, "takes no events of this user"),
         ({"records": [{}], "conn_id": "nowhere"}, "'nowhere' is not defined"),
         ({"files": " "}, "files=' ' is no URL"),
-        ({"files": 7}, "files is 7. Give text"),
         ({"files": "file:///no/such/folder"}, "there is no file and no folder with files"),
         ({"files": "nosuch://bucket/x"}, "files='nosuch://bucket/x' cannot be opened"),
     ],
@@ -203,6 +202,7 @@ def test_a_mistake_is_told(here: Here, arguments: dict[str, Any], said: str) -> 
     [
         ({}, "either `records` or `files`"),
         ({"records": [], "files": "file:///x"}, "either `records` or `files`"),
+        ({"files": 7}, "files is 7. Give text"),
         ({"records": [], "topic": "Parcel__e"}, "'Parcel__e' is no topic"),
     ],
 )
