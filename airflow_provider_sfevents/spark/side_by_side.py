@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import contextmanager
 from contextvars import copy_context
 from threading import Event
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
+    from concurrent.futures import Future
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-Other = TypeVar("Other")
 
 AT_ONCE = 8
 """Tables that are worked on at once: Spark plans for one while its executors work for another."""
@@ -48,8 +49,13 @@ def side_by_side(
         return [future.result() for future in futures]
 
 
-def both(one: Callable[[], Result], other: Callable[[], Other]) -> tuple[Result, Other]:
-    """Call two functions at once, and return both results; errors as of `side_by_side`."""
-    acts: tuple[Callable[[], Any], Callable[[], Any]] = (one, other)
-    first, second = side_by_side(lambda act: act(), acts)
-    return first, second
+@contextmanager
+def beside(act: Callable[[], Result]) -> Iterator[Future[Result]]:
+    """Call a function in a thread while the block runs; after the block its result is there.
+
+    An error of the block comes before one of the function; either is raised once both have ended.
+    """
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(copy_context().run, act)
+        yield future
+    future.result()

@@ -191,8 +191,7 @@ def test_old_identities_go_in_the_commit_that_adds_new_ones(
         )
         found = events_of(state.spark, [new], {new.entity: LAYOUT})
         arrived = Arrived(state, [lambda _: found], 1, f"{run.folder}/arrived")
-        arrived.find()
-        order = arrived.look((1, number), SILENCE, progress)
+        order = arrived.look(arrived.find(), (1, number), SILENCE, progress)
 
         see(
             run,

@@ -29,7 +29,7 @@ from airflow_provider_sfevents.spark.current_state.state_commits import (
     count_outcomes,
 )
 from airflow_provider_sfevents.spark.current_state.state_tables import progress_of
-from airflow_provider_sfevents.spark.side_by_side import both
+from airflow_provider_sfevents.spark.side_by_side import beside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.changes.source import Admission, ChangeBatch, Progress
     from airflow_provider_sfevents.spark.current_state.apply_run import ApplyRun
     from airflow_provider_sfevents.spark.current_state.intake.event_intake import Arrived, Released
+    from airflow_provider_sfevents.spark.current_state.intake.event_order import Ordered
     from airflow_provider_sfevents.spark.current_state.state_tables import (
         EntityResync,
         StateTables,
@@ -64,9 +65,12 @@ def apply_events(
     progress = progress_of(run.progress)
     check_first_batch(progress, batch, run.new_entities)
     # The batch's own events are in none of these tables, so they may be read before it has them.
-    both(run.take, arrived.find)
+    with beside(run.take):
+        own = arrived.find()
     place = (admission.generation, batch.batch_number)
-    order, entries = both(partial(arrived.look, place, batch.ended_by, progress), state.entries)
+    with beside(state.entries) as reading:
+        order = arrived.look(own, place, batch.ended_by, progress)
+    entries = reading.result()
     states = state_tables.entity_states(run.entities, entries)
     told = set(order.summary.first_at)
     recorded = (told | states.keys()) - layouts.keys()
@@ -81,13 +85,8 @@ def apply_events(
         new_entities=run.new_entities,
     )
     released = released_events(run, arrived, order)
-
-    def record_identities() -> None:
-        if order.identified:
-            rows = new_identities(released, arrived, order)
-            commit(run, state_tables.SEEN, partial(see, run, batch, progress, rows))
-
-    _, found = both(record_identities, partial(_fold_all, run, plan, known_layouts, released, told))
+    with beside(partial(_record_identities, run, batch, progress, released, arrived, order)):
+        found = _fold_all(run, plan, known_layouts, released, told)
     run.ensure_writer()
     before()
     for one in found:
@@ -161,6 +160,19 @@ def layout_of(columns: Iterable[Column]) -> Layout:
     return Layout(columns=tuple(one for one in columns if one.field != HEADER))
 
 
+def _record_identities(
+    run: ApplyRun,
+    batch: ChangeBatch,
+    progress: Progress | None,
+    released: Released,
+    arrived: Arrived,
+    order: Ordered,
+) -> None:
+    if order.identified:
+        rows = new_identities(released, arrived, order)
+        commit(run, state_tables.SEEN, partial(see, run, batch, progress, rows))
+
+
 def _fold_all(
     run: ApplyRun,
     plan: ApplyPlan,
@@ -171,7 +183,12 @@ def _fold_all(
     folds = (
         _folded(run, plan, entity, layouts, released, told) for entity in sorted(plan.entities)
     )
-    return [one for one in folds if one is not None]
+    try:
+        return [one for one in folds if one is not None]
+    except Exception:
+        # Another run that has taken the tables has removed the files of this one.
+        run.ensure_writer()
+        raise
 
 
 def _folded(

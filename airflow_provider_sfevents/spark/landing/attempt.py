@@ -27,7 +27,7 @@ from airflow_provider_sfevents.spark.landing.fence import (
 from airflow_provider_sfevents.spark.landing.staged_batch import ensure_unchanged
 from airflow_provider_sfevents.spark.landing.writing import AttemptWriter
 from airflow_provider_sfevents.spark.schema.drift import drift_report
-from airflow_provider_sfevents.spark.side_by_side import both
+from airflow_provider_sfevents.spark.side_by_side import beside
 from airflow_provider_sfevents.spark.tables import file_moves
 from airflow_provider_sfevents.spark.tables.interface import Attempt
 from airflow_provider_sfevents.spark.tables.ledger import LandedTable, LedgerRow, new_schemas
@@ -96,8 +96,9 @@ class LandingAttempt:
         try:
             self._make_folder()
             # The ledger is read while Spark writes: a batch that has landed seldom lands again.
-            _, view = both(writer.write, self._fence.check)
-            before = view.row
+            with beside(self._fence.check) as ledger:
+                writer.write()
+            before = ledger.result().row
             return self._receipt(self._land(writer))
         except OtherFormLandedError as other:
             # Killed attempts at this form, too: no landing of this form will come by any more.

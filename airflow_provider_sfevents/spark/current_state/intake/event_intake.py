@@ -142,13 +142,19 @@ class Arrived:
         return together([self.own, self.held])
 
     def look(
-        self, place: tuple[int, int], ended_by: str, progress: Progress | None = None
+        self,
+        own: DataFrame,
+        place: tuple[int, int],
+        ended_by: str,
+        progress: Progress | None = None,
     ) -> Ordered:
-        """Read the held events, and sort them and the batch's own (`find`).
+        """Read the held events, and sort them and the batch's own.
 
+        :param own: found by `find`.
         :param place: generation and number of the batch.
         :param progress: as before the batch.
         """
+        self.own = own
         rows = self._state.set_aside(tables.OPEN_TRANSACTION, pinned=True)
         is_open, is_stale = open_conditions(place, progress)
         # With a batch of many events the texts are not read.
@@ -194,7 +200,7 @@ class Arrived:
         self.repeats = local_rows(self._spark, orders, columns)
         return found
 
-    def find(self) -> None:
+    def find(self) -> DataFrame:
         """Find the batch's own events in the sources, in turn; no table of records is read.
 
         :raises StagingError: some are in no source.
@@ -218,7 +224,7 @@ class Arrived:
                 "event tables and the staged files: rows "
                 "changed meanwhile. Nothing was applied. Run the task again."
             )
-        self.own = together(found) if found else self.own
+        return together(found) if found else self.own
 
     def _ordered_here(self, light: DataFrame, seen: DataFrame, ended_by: str) -> Ordered:
         rows = collected(light)
