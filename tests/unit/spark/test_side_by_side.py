@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from airflow_provider_sfevents.spark.side_by_side import AT_ONCE, side_by_side
+from airflow_provider_sfevents.spark.side_by_side import AT_ONCE, beside, side_by_side
 
 
 def test_results_come_in_the_order_of_the_items() -> None:
@@ -42,3 +42,39 @@ def test_a_failure_ends_what_has_not_begun() -> None:
     with pytest.raises(Killed):
         side_by_side(act, range(100))
     assert sorted(begun) == [*range(AT_ONCE)]
+
+
+def test_a_function_beside_a_block_has_ended_after_it() -> None:
+    """A function runs while the block does, and its result or error is there after the block."""
+    in_block = threading.Event()
+
+    def act() -> int:
+        assert in_block.wait(10)
+        return 3
+
+    with beside(act) as waited:
+        in_block.set()
+    assert waited.result() == 3
+
+    def fail() -> None:
+        raise LookupError
+
+    with pytest.raises(LookupError), beside(fail):
+        pass
+
+
+def test_an_error_of_the_block_comes_first() -> None:
+    """An error of the block is raised, once the function has ended."""
+    ended: list[bool] = []
+    raised = threading.Event()
+
+    def act() -> None:
+        assert raised.wait(10)
+        ended.append(True)
+        raise LookupError
+
+    with pytest.raises(ArithmeticError), beside(act):
+        raised.set()
+        raise ArithmeticError
+
+    assert ended == [True]
