@@ -73,8 +73,11 @@ def test_an_error_of_the_block_comes_first() -> None:
         ended.append(True)
         raise LookupError
 
-    with pytest.raises(ArithmeticError), beside(act):
-        raised.set()
-        raise ArithmeticError
+    def block() -> None:
+        with beside(act):
+            raised.set()
+            raise ArithmeticError
 
+    with pytest.raises(ArithmeticError):
+        block()
     assert ended == [True]
