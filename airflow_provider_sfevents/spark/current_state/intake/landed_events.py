@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.schema.evolution import Evolution, OnTypeChange
 
 _IN_A_TASK = 10_000
-"""So many events a task converts."""
+"""Number of events that one task converts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,10 +122,14 @@ class LandedEvents:
         return self._landed, self._quarantined, self._left_out, self._left_out_undecodable
 
     def _landed(self, _known: frozenset[int]) -> DataFrame:
-        return self._together(
-            self._events(kind, self._rows(kind.name, event_columns(kind.columns)))
-            for kind in self._staged.plan.types
-        )
+        types = self._staged.plan.types
+        # A type's rows are in one file or two, each of which one task would read.
+        tasks = self._staged.manifest.events // (_IN_A_TASK * max(len(types), 1))
+        found: list[DataFrame] = []
+        for kind in types:
+            rows = self._rows(kind.name, event_columns(kind.columns))
+            found.append(self._events(kind, rows.repartition(tasks) if tasks > 1 else rows))
+        return self._together(found)
 
     def _quarantined(self, known: frozenset[int]) -> DataFrame:
         return self._broken(self._rows(file_moves.QUARANTINE, QUARANTINED_SQL), known)
@@ -145,9 +149,6 @@ class LandedEvents:
         entity = entity_of(kind.name)
         way = self._ways.get(kind.name, Translation())
         act = partial(decoded_events, self._reading, entity, way)
-        # A batch is in one file or two, which one task each would read.
-        if (tasks := self._staged.manifest.events // _IN_A_TASK) > 1:
-            rows = rows.repartition(tasks)
         return rows.mapInArrow(act, events_sql(entity, way.columns))
 
     def _broken(self, rows: DataFrame, known: frozenset[int]) -> DataFrame:

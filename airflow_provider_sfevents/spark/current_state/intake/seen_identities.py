@@ -34,7 +34,7 @@ def seen_before(state: StateTables, progress: Progress | None) -> DataFrame:
 
 
 def see(run: ApplyRun, batch: ChangeBatch, progress: Progress | None, rows: DataFrame) -> None:
-    """Record identities, and remove those that do not count, and at times old ones.
+    """Record identities; remove those that count for nothing, and at every tenth batch old ones.
 
     They are appended, because they are known to be new. If a concurrent run appends the same ones,
     the lowest order counts. If there are some to remove, all is one commit.
@@ -46,16 +46,16 @@ def see(run: ApplyRun, batch: ChangeBatch, progress: Progress | None, rows: Data
 
     rows = rows.select(*_KEY, F.lit(batch.opened_at).alias("seen_at"))
     seen = run.state.rows(state_tables.SEEN, tables.SEEN_SQL)
-    gone = _never_applied(progress)
-    is_swept = batch.batch_number % _SWEEP_EVERY == 0
-    if not is_swept and seen.where(gone).isEmpty():
+    is_over = F.expr(_never_applied(progress))
+    if batch.batch_number % _SWEEP_EVERY == 0:
+        is_over |= F.col("seen_at") < F.lit(batch.opened_at - SEEN_FOR)
+    elif seen.where(is_over).isEmpty():
         run.state.append(state_tables.SEEN, rows, writer=run.token)
         return
-    old = F.col("seen_at") < F.lit(batch.opened_at - SEEN_FOR)
     # Read first: Spark cannot plan a MERGE for Iceberg whose source reads its target.
     over = once(
         run.state.spark,
-        seen.where(F.expr(gone) | old if is_swept else F.expr(gone))
+        seen.where(is_over)
         .distinct()
         .join(rows.select(*_KEY), _KEY, "left_anti")
         .select(*rows.columns),
@@ -73,7 +73,10 @@ def see(run: ApplyRun, batch: ChangeBatch, progress: Progress | None, rows: Data
 
 
 def _never_applied(progress: Progress | None) -> str:
-    """SQL condition for identities of events whose batch was not applied to its end."""
+    """SQL condition for identities of events whose batch was not applied to its end.
+
+    It compares columns, not structs, so that files are skipped by their statistics.
+    """
     if progress is None:
         return "true"
     generation, batch_number = progress.generation, progress.batch_number
