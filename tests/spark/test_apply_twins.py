@@ -15,7 +15,7 @@ from airflow_provider_sfevents.spark.changes.order import EventOrder
 from airflow_provider_sfevents.spark.changes.source import ChangeBatch, Progress, admit
 from airflow_provider_sfevents.spark.changes.transactions import SEEN_FOR, SILENCE
 from airflow_provider_sfevents.spark.current_state import state_tables
-from airflow_provider_sfevents.spark.current_state.apply_events import apply_events
+from airflow_provider_sfevents.spark.current_state.apply_events import apply_events, begin
 from airflow_provider_sfevents.spark.current_state.apply_run import begun
 from airflow_provider_sfevents.spark.current_state.frames import collected, local_rows
 from airflow_provider_sfevents.spark.current_state.intake.event_intake import (
@@ -93,8 +93,10 @@ class Records:
             admission = admit(progress_of(run.progress), batch)
             layouts = {one.entity: LAYOUT for one in events}
             rows = events_of(self.tables.spark, events, layouts)
-            arrived = Arrived(self.tables, [lambda _: rows], len(events), f"{run.folder}/arrived")
-            apply_events(run, batch, admission, arrived, layouts)
+            arrived = Arrived(self.tables, len(events), f"{run.folder}/arrived")
+            entries = begin(run, batch, admission, arrived)
+            arrived.find([lambda _: rows])
+            apply_events(run, batch, admission, arrived, entries, layouts)
 
     def rows(self, name: str) -> list[Any]:
         return sorted(collected(self.tables.rows(name, "none_there int")), key=str)
@@ -190,8 +192,10 @@ def test_old_identities_go_in_the_commit_that_adds_new_ones(
             state_tables.SEEN, local_rows(state.spark, rows, tables.SEEN_SQL), writer=run.token
         )
         found = events_of(state.spark, [new], {new.entity: LAYOUT})
-        arrived = Arrived(state, [lambda _: found], 1, f"{run.folder}/arrived")
-        order = arrived.look(arrived.find(), (1, number), SILENCE, progress)
+        arrived = Arrived(state, 1, f"{run.folder}/arrived")
+        arrived.read_held((1, number), progress)
+        arrived.find([lambda _: found])
+        order = arrived.sort(SILENCE, progress)
 
         see(
             run,

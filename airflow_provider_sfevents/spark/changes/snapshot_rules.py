@@ -150,7 +150,8 @@ def fold_snapshot(
     state = after.state or base
     outcome = replace(
         after,
-        state=replace(state, order=max(state.order, last)),
+        # A record that stays as it is is not written again.
+        state=replace(state, order=last) if state.order < last else state,
         settled=last,
         passed=(*read_states, *after.passed),
     )

@@ -1,10 +1,10 @@
 """Applying a landed batch: events are sorted, folded into records, and written table by table.
 
-The order of effects, each of which may be the last one before a kill: 1. the run takes the tables;
-2. everything is read and decided, and outcomes are written into a folder of the run's own;
-meanwhile new identities go to `seen`, where they count once the batch is applied; 3. columns' types
-are recorded, tables made or widened; 4. one commit for each table, in the order of
-`changes.tables.APPLY_ORDER`; 5. the folder goes. A run after a job that died repeats all of it,
+The order of effects, each of which may be the last one before a kill: 1. the run takes the tables,
+while the batch lands; 2. everything is read and decided, and outcomes are written into a folder of
+the run's own; meanwhile new identities go to `seen`, where they count once the batch is applied;
+3. columns' types are recorded, tables made or widened; 4. one commit for each table, in the order
+of `changes.tables.APPLY_ORDER`; 5. the folder goes. A run after a job that died repeats all of it,
 with the same result. Of two concurrent runs the one that began first gives way (`apply_run`).
 """
 
@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import replace
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
@@ -28,6 +29,7 @@ from airflow_provider_sfevents.spark.changes.source import (
 from airflow_provider_sfevents.spark.changes.transactions import SILENCE
 from airflow_provider_sfevents.spark.current_state.apply_events import (
     apply_events,
+    begin,
     layout_of,
     standing,
 )
@@ -42,22 +44,27 @@ from airflow_provider_sfevents.spark.current_state.state_tables import open_stat
 from airflow_provider_sfevents.spark.files import Files
 from airflow_provider_sfevents.spark.landing.land_batch import land
 from airflow_provider_sfevents.spark.landing.staged_batch import ensure_staged
+from airflow_provider_sfevents.spark.side_by_side import beside
 from airflow_provider_sfevents.spark.tables.type_records import ColumnsMovedError, TypeRecords
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Manifest, Receipt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+    from contextlib import AbstractContextManager
 
     from pyspark.sql import SparkSession
 
+    from airflow_provider_sfevents.spark.changes.source import Progress
     from airflow_provider_sfevents.spark.current_state.apply_run import ApplyRun
     from airflow_provider_sfevents.spark.current_state.current_state_options import ApplyOptions
+    from airflow_provider_sfevents.spark.current_state.state_tables import (
+        EntityResync,
+        StateTables,
+    )
     from airflow_provider_sfevents.spark.landing.landed_batch import LandedBatch
     from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
     from airflow_provider_sfevents.spark.stores.object_files import Stores
-
-    Act = Callable[[ApplyRun, ChangeBatch, Admission, ApplyOptions], dict[str, int]]
 
 logger = logging.getLogger(__name__)
 
@@ -78,20 +85,32 @@ def land_and_apply(
     """
     if options.flush:
         return _flush(spark, options, stores)
+    state = _open(spark, options, stores)
+    with ExitStack() as stack:
+        start = partial(_started, stack, state, options)
+        with beside(start) as beginning:
 
-    def apply(receipt: Receipt, landed: LandedBatch) -> Receipt:
-        manifest = landed.staged.manifest
-        said = (receipt.end or manifest.end, receipt.events)
-        if said != (manifest.end, manifest.events):
-            raise NotLandedError(
-                f"Another form of batch {manifest.batch_id} has landed: it ends at {receipt.end}, "
-                f"and the one that is staged here at {manifest.end}. It was fetched where the "
-                "staging area is another one, and is to be applied from there. Nothing of this "
-                "form was applied; give all workers one staging area."
-            )
-        return replace(receipt, applied=apply_batch(spark, options, landed, stores))
+            def apply(receipt: Receipt, landed: LandedBatch) -> Receipt:
+                _check_form(receipt, landed.staged.manifest)
+                counts = _applied(landed, state, beginning.result(), options, start)
+                return replace(receipt, applied=counts)
 
-    return land(spark, landing, finish=apply, stores=stores)
+            return land(spark, landing, finish=apply, stores=stores)
+
+
+def _check_form(receipt: Receipt, manifest: Manifest) -> None:
+    """Check that the form of the batch that is staged here is the one that has landed.
+
+    :raises NotLandedError: it is not.
+    """
+    said = (receipt.end or manifest.end, receipt.events)
+    if said != (manifest.end, manifest.events):
+        raise NotLandedError(
+            f"Another form of batch {manifest.batch_id} has landed: it ends at {receipt.end}, "
+            f"and the one that is staged here at {manifest.end}. It was fetched where the "
+            "staging area is another one, and is to be applied from there. Nothing of this "
+            "form was applied; give all workers one staging area."
+        )
 
 
 def _flush(spark: SparkSession, options: ApplyOptions, stores: Stores | None) -> Receipt:
@@ -131,8 +150,10 @@ def apply_batch(
     :raises StagingError: the batch is not whole.
     :raises ConfigurationError: something that was asked for cannot be.
     """
-    batch = batch_of(landed.staged.manifest)
-    return _planned(spark, options, stores, batch, partial(_applied, landed))
+    state = _open(spark, options, stores)
+    with ExitStack() as stack:
+        start = partial(_started, stack, state, options)
+        return _applied(landed, state, start(), options, start)
 
 
 def flush_transaction(
@@ -141,20 +162,29 @@ def flush_transaction(
     """Flush a batch's open transaction after silence; no event is read.
 
     Results and errors are those of `apply_batch`.
+
+    :raises PositionConflictError: the batch has not been applied.
     """
-    return _planned(spark, options, stores, batch_of(manifest), _flushed)
-
-
-def _planned(
-    spark: SparkSession,
-    options: ApplyOptions,
-    stores: Stores | None,
-    batch: ChangeBatch,
-    act: Act,
-) -> dict[str, int]:
-    """Run the apply; start again if another job has recorded columns meanwhile."""
     began = time.monotonic()
-    state = open_state(
+    state = _open(spark, options, stores)
+    batch = batch_of(manifest)
+    with _begun(state, options) as run:
+        progress, admission = _admitted(run, batch)
+        if progress is None or admission.kind != "rerun":
+            raise PositionConflictError(
+                f"Batch {batch.epoch}-{batch.batch_number} of {batch.source} has not been applied "
+                "yet, so it has no open transaction to flush. Apply it first."
+            )
+        if (progress.epoch, progress.batch_number) == (batch.epoch, batch.batch_number):
+            counts = _flushed(run, batch, progress)
+        else:
+            counts = standing(run, batch)
+    _log_counts(batch, counts, began)
+    return counts
+
+
+def _open(spark: SparkSession, options: ApplyOptions, stores: Stores | None) -> StateTables:
+    return open_state(
         spark,
         options.current_state,
         options.table_format,
@@ -162,35 +192,52 @@ def _planned(
         row_changes=options.row_changes,
         stores=stores,
     )
-    for _ in range(_PLANS):
-        try:
-            with begun(
-                state,
-                deletions=options.deletions,
-                new_entities=options.new_entities,
-                history=options.history,
-            ) as run:
-                progress = progress_of(run.progress)
-                admission = admit(progress, batch)
-                check_deletions(progress, run.deletions)
-                counts = act(run, batch, admission, options)
-        except ColumnsMovedError as moved:
-            logger.info("%s The batch is planned anew.", moved)
-            state.types = TypeRecords(state.files, state.root)
-        else:
-            said = ", ".join(f"{number} {name}" for name, number in counts.items() if number)
-            logger.info(
-                "Batch %s applied in %.1f s: %s.",
-                f"{batch.epoch}-{batch.batch_number}",
-                time.monotonic() - began,
-                said or "nothing to do",
-            )
-            return counts
-    raise StagingError(
-        f"The columns of the tables of {options.current_state} kept being recorded anew by other "
-        "jobs. Run the task again; one job at a time "
-        "may write them."
+
+
+def _begun(state: StateTables, options: ApplyOptions) -> AbstractContextManager[ApplyRun]:
+    return begun(
+        state,
+        deletions=options.deletions,
+        new_entities=options.new_entities,
+        history=options.history,
     )
+
+
+def _admitted(run: ApplyRun, batch: ChangeBatch) -> tuple[Progress | None, Admission]:
+    progress = progress_of(run.progress)
+    admission = admit(progress, batch)
+    check_deletions(progress, run.deletions)
+    return progress, admission
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Started:
+    """A run that has taken the tables, and what it has read; nothing if it has nothing to apply.
+
+    :param entries: the resync entries.
+    """
+
+    run: ApplyRun
+    batch: ChangeBatch
+    admission: Admission
+    arrived: Arrived
+    entries: Mapping[str, EntityResync]
+
+
+def _started(stack: ExitStack, state: StateTables, options: ApplyOptions) -> _Started:
+    """Begin the apply of a batch, for which it need not have landed.
+
+    :param stack: ends the run.
+    """
+    url = options.manifest_url
+    manifest = Manifest.from_json(state.files.read_text(url), url)
+    batch = batch_of(manifest)
+    run = stack.enter_context(_begun(state, options))
+    _, admission = _admitted(run, batch)
+    arrived = Arrived(state, manifest.events, f"{run.folder}/arrived", manifest.bytes)
+    is_next = admission.kind != "rerun"
+    entries = begin(run, batch, admission, arrived) if is_next else {}
+    return _Started(run=run, batch=batch, admission=admission, arrived=arrived, entries=entries)
 
 
 def batch_of(manifest: Manifest) -> ChangeBatch:
@@ -214,46 +261,51 @@ def batch_of(manifest: Manifest) -> ChangeBatch:
 
 def _applied(
     landed: LandedBatch,
-    run: ApplyRun,
-    batch: ChangeBatch,
-    admission: Admission,
+    state: StateTables,
+    started: _Started,
     options: ApplyOptions,
+    start: Callable[[], _Started],
 ) -> dict[str, int]:
+    """Apply a batch; start again if another job has recorded columns meanwhile."""
+    began = time.monotonic()
+    for _ in range(_PLANS):
+        try:
+            counts = _applied_once(landed, started, options)
+        except ColumnsMovedError as moved:
+            logger.info("%s The batch is planned anew.", moved)
+            state.types = TypeRecords(state.files, state.root)
+            started = start()
+        else:
+            _log_counts(started.batch, counts, began)
+            return counts
+    raise StagingError(
+        f"The columns of the tables of {options.current_state} kept being recorded anew by other "
+        "jobs. Run the task again; one job at a time "
+        "may write them."
+    )
+
+
+def _applied_once(landed: LandedBatch, started: _Started, options: ApplyOptions) -> dict[str, int]:
+    run, batch, admission = started.run, started.batch, started.admission
     if admission.kind == "rerun":
         return standing(run, batch)
-    state = run.state
-    columns = entity_columns(state, landed, options.on_type_change)
+    columns = entity_columns(run.state, landed, options.on_type_change)
     reading = EventPlace(generation=admission.generation, batch_number=batch.batch_number)
-    events = LandedEvents(state, landed, reading, columns.ways)
-    manifest = landed.staged.manifest
-    folder = f"{run.folder}/arrived"
-    arrived = Arrived(state, events.sources(), manifest.events, folder, manifest.bytes)
+    started.arrived.find(LandedEvents(run.state, landed, reading, columns.ways).sources())
     layouts = {name: layout_of(one.after.columns) for name, one in columns.evolutions.items()}
     return apply_events(
         run,
         batch,
         admission,
-        arrived,
+        started.arrived,
+        started.entries,
         layouts,
-        before=partial(state.types.keep, columns.evolutions),
+        before=partial(run.state.types.keep, columns.evolutions),
     )
 
 
-def _flushed(
-    run: ApplyRun, batch: ChangeBatch, admission: Admission, _options: ApplyOptions
-) -> dict[str, int]:
-    """Flush the batch's open transaction, because silence came after it.
-
-    :raises PositionConflictError: the batch has not been applied.
-    """
-    progress = progress_of(run.progress)
-    if progress is None or admission.kind != "rerun":
-        raise PositionConflictError(
-            f"Batch {batch.epoch}-{batch.batch_number} of {batch.source} has not been applied yet, "
-            "so it has no open transaction to flush. Apply it first."
-        )
-    if (progress.epoch, progress.batch_number) != (batch.epoch, batch.batch_number):
-        return standing(run, batch)
+def _flushed(run: ApplyRun, batch: ChangeBatch, progress: Progress) -> dict[str, int]:
+    """Flush the open transaction, because silence came after the batch."""
     silent = ChangeBatch(
         source=batch.source,
         epoch=batch.epoch,
@@ -264,5 +316,16 @@ def _flushed(
         opened_at=batch.opened_at,
     )
     again = Admission(kind="next", generation=progress.generation)
-    nothing = Arrived(run.state, [], 0, f"{run.folder}/arrived")
-    return apply_events(run, silent, again, nothing, {})
+    nothing = Arrived(run.state, 0, f"{run.folder}/arrived")
+    entries = begin(run, silent, again, nothing)
+    return apply_events(run, silent, again, nothing, entries, {})
+
+
+def _log_counts(batch: ChangeBatch, counts: Mapping[str, int], began: float) -> None:
+    said = ", ".join(f"{number} {name}" for name, number in counts.items() if number)
+    logger.info(
+        "Batch %s applied in %.1f s: %s.",
+        f"{batch.epoch}-{batch.batch_number}",
+        time.monotonic() - began,
+        said or "nothing to do",
+    )

@@ -30,6 +30,7 @@ from airflow_provider_sfevents.spark.current_state.state_commits import (
 )
 from airflow_provider_sfevents.spark.current_state.state_tables import progress_of
 from airflow_provider_sfevents.spark.side_by_side import beside
+from airflow_provider_sfevents.spark.tables.sessions import few_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -46,31 +47,43 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.schema.field_types import Column
 
 
+def begin(
+    run: ApplyRun, batch: ChangeBatch, admission: Admission, arrived: Arrived
+) -> Mapping[str, EntityResync]:
+    """Take the tables, and read of them what needs no event of the batch.
+
+    :param admission: by `source.admit`; the batch is the next one.
+    :returns: the resync entries.
+    """
+    progress = progress_of(run.progress)
+    check_first_batch(progress, batch, run.new_entities)
+    run.take()
+    with beside(run.state.entries) as reading:
+        arrived.read_held((admission.generation, batch.batch_number), progress)
+    return reading.result()
+
+
 def apply_events(
     run: ApplyRun,
     batch: ChangeBatch,
     admission: Admission,
     arrived: Arrived,
+    entries: Mapping[str, EntityResync],
     layouts: Mapping[str, Layout],
     *,
     before: Callable[[], None] = lambda: None,
 ) -> dict[str, int]:
-    """Apply a batch that `source.admit` has admitted.
+    """Apply a batch's events, which are found (`Arrived.find`).
 
+    :param entries: by `begin`.
     :param layouts: of the entities that the batch has events of, as their tables will be; of others
         the recorded columns count.
     :param before: called before tables of records are made or changed.
     """
     state = run.state
     progress = progress_of(run.progress)
-    check_first_batch(progress, batch, run.new_entities)
-    # The batch's own events are in none of these tables, so they may be read before it has them.
-    with beside(run.take):
-        own = arrived.find()
-    place = (admission.generation, batch.batch_number)
-    with beside(state.entries) as reading:
-        order = arrived.look(own, place, batch.ended_by, progress)
-    entries = reading.result()
+    with few_rows(state.spark, few=arrived.few):
+        order = arrived.sort(batch.ended_by, progress)
     states = state_tables.entity_states(run.entities, entries)
     told = set(order.summary.first_at)
     recorded = (told | states.keys()) - layouts.keys()
@@ -85,8 +98,11 @@ def apply_events(
         new_entities=run.new_entities,
     )
     released = released_events(run, arrived, order)
-    with beside(partial(_record_identities, run, batch, progress, released, arrived, order)):
-        found = _fold_all(run, plan, known_layouts, released, told)
+    # A change of all records of a prefix may touch many records.
+    is_small = arrived.few and not any(one.prefix_updates for one in plan.entities.values())
+    record_identities = partial(_record_identities, run, batch, progress, released, arrived, order)
+    with few_rows(state.spark, few=is_small), beside(record_identities):
+        found = _fold_all(run, plan, known_layouts, released, told, entries)
     run.ensure_writer()
     before()
     for one in found:
@@ -179,9 +195,11 @@ def _fold_all(
     layouts: Mapping[str, Layout],
     released: Released,
     told: set[str],
+    entries: Mapping[str, EntityResync],
 ) -> list[EntityOutcomes]:
     folds = (
-        _folded(run, plan, entity, layouts, released, told) for entity in sorted(plan.entities)
+        _folded(run, plan, entity, layouts, released, told, entries)
+        for entity in sorted(plan.entities)
     )
     try:
         return [one for one in folds if one is not None]
@@ -198,6 +216,7 @@ def _folded(
     layouts: Mapping[str, Layout],
     released: Released,
     told: set[str],
+    entries: Mapping[str, EntityResync],
 ) -> EntityOutcomes | None:
     """Fold an entity's events into its records; None if no record is touched."""
     wide = plan.entities[entity]
@@ -217,7 +236,7 @@ def _folded(
     few = touched.ids is not None and not prefixes
     rows = acted(
         run.state.spark,
-        known(run.state, entity, touched, folding, prefixes=prefixes),
+        known(run.state, entity, touched, folding, entries, prefixes=prefixes),
         partial(folded, folding, plan.progress, wide.state.read_at),
         outcome_sql(folding),
         f"{run.folder}/{entity}",

@@ -8,7 +8,7 @@ repetition.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any, get_args
 
 from airflow_provider_sfevents.spark.changes import serial
@@ -18,10 +18,11 @@ from airflow_provider_sfevents.spark.changes.record import Done, Known, Outcome,
 from airflow_provider_sfevents.spark.changes.snapshot_rules import SnapshotRecord, fold_snapshot
 from airflow_provider_sfevents.spark.changes.tables import RECORD_ID
 from airflow_provider_sfevents.spark.current_state.event_rows import event_of
-from airflow_provider_sfevents.spark.current_state.frames import rows_of
+from airflow_provider_sfevents.spark.current_state.frames import plain_values, rows_of
 from airflow_provider_sfevents.spark.current_state.state_rows import (
     ENTRY_NAMES,
     ENTRY_SQL,
+    ROW_NAMES,
     STATE_SQL,
     VALID_FROM,
     VALID_TO,
@@ -55,6 +56,9 @@ DONE: tuple[str, ...] = get_args(Done)
 PUT, DROP, LEAVE = "put", "drop", ""
 PARTIAL = "row_partial"
 """Name of the column that says that a row has only the columns of `Folding.read`."""
+
+_MANY_ALIKE = 4
+"""So many records that are alike are folded as one."""
 
 _EVENT_ORDER_SQL = "event_generation: bigint, event_batch_number: bigint, event_ordinal: bigint"
 _KEPT = f"array<struct<{_EVENT_ORDER_SQL}, committed_at: timestamp, event_text: string>>"
@@ -115,8 +119,8 @@ def folded(
     """Fold a batch's events into records.
 
     Each row has its record's events in `events` (`event_rows.event_of`). Columns of every input
-    beside the id are structs as in the tables (`known_row`, `known_tombstone`, `known_entry`; null:
-    nothing) and lists (`known_past`).
+    beside the id are structs as in the tables (`known_row`, `known_tombstone`, `known_entry`, with
+    its reasons as text; null: nothing) and lists (`known_past`).
 
     :param progress: as after the batch.
     :param read_at: when the whole entity was last read.
@@ -142,23 +146,72 @@ def folded_snapshot(
     Each row has the values that were read in `read_values` (null: none), and kept events in
     `event_texts`.
     """
+    import pyarrow as pa
+
     for batch in batches:
-        rows: list[dict[str, Any]] = []
-        for given in rows_of(batch):
-            record_id = given[RECORD_ID]
-            kept = [serial.from_text(text) for text in given["event_texts"] or ()]
-            kept += for_record(record_id, folding.prefix_updates)
-            known, row = _known(given, folding, None)
-            found = fold_snapshot(
-                record_id,
-                known,
-                kept,
-                SnapshotRecord(values=given["read_values"], read_at=read_at),
-                folding.layout,
-                with_history=folding.history,
-            )
-            rows.append(_row(given, folding, known, row, found.outcome, found.answer))
+        groups = _alike(batch, folding)
+        for group in groups:
+            yield _read_alike(batch.take(group), folding, read_at)
+        others = batch.take(pa.array(set(range(batch.num_rows)).difference(*groups), pa.int64()))
+        rows = [_read_row(given, folding, read_at) for given in rows_of(others)]
         yield _batch(rows, folding)
+
+
+def _read_row(given: Mapping[str, Any], folding: Folding, read_at: Any) -> dict[str, Any]:
+    record_id = given[RECORD_ID]
+    kept = [serial.from_text(text) for text in given["event_texts"]]
+    kept += for_record(record_id, folding.prefix_updates)
+    known, row = _known(given, folding, None)
+    found = fold_snapshot(
+        record_id,
+        known,
+        kept,
+        SnapshotRecord(values=given["read_values"], read_at=read_at),
+        folding.layout,
+        with_history=folding.history,
+    )
+    return _row(given, folding, known, row, found.outcome, found.answer)
+
+
+def _alike(batch: pa.RecordBatch, folding: Folding) -> list[list[int]]:
+    """Find groups of records whose outcomes differ in nothing but their ids and values.
+
+    They were read, have no tombstone, entry or events, and their rows have the same last event and
+    times, or there are none. The first read of an entity has such records alone.
+
+    :returns: indexes of the rows of each group.
+    """
+    import pyarrow.compute as pc
+
+    if folding.history or folding.prefix_updates:
+        return []
+    names = {"known_tombstone", "known_entry"}.intersection(batch.schema.names)
+    no_events = pc.equal(pc.list_value_length(batch["event_texts"]), 0)
+    lacking = [batch[name].is_null() for name in sorted(names)]
+    is_read = reduce(pc.and_, (*lacking, no_events), batch["read_values"].is_valid()).to_pylist()
+    known_row = batch["known_row"]
+    state = [pc.struct_field(known_row, name) for name in ROW_NAMES if name != RECORD_ID]
+    groups: dict[tuple[Any, ...], list[int]] = {}
+    for at, key in enumerate(zip(*map(plain_values, state), strict=True)):
+        if is_read[at]:
+            groups.setdefault(key, []).append(at)
+    return [group for group in groups.values() if len(group) >= _MANY_ALIKE]
+
+
+def _read_alike(group: pa.RecordBatch, folding: Folding, read_at: Any) -> pa.RecordBatch:
+    """Make the outcomes of records that are alike of the first one's, column by column."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    (first,) = rows_of(group.slice(0, 1))
+    row = _read_row(first, folding, read_at)
+    made = _batch([row] * group.num_rows, folding)
+    columns = dict(zip(made.schema.names, made.columns, strict=True))
+    columns[RECORD_ID] = group[RECORD_ID]
+    for column in folding.layout.columns if row["row_write"] == PUT else ():
+        values = pc.struct_field(group["read_values"], column.name)
+        columns[column.name] = values.cast(made.schema.field(column.name).type)
+    return pa.RecordBatch.from_arrays(list(columns.values()), schema=made.schema)
 
 
 def _known(
@@ -170,7 +223,8 @@ def _known(
     state = row or tombstone
     if row is not None and tombstone is not None and tombstone.order > row.order:
         state = tombstone
-    entry = None if given["known_entry"] is None else entry_of(given["known_entry"])
+    told = given.get("known_entry")
+    entry = told and entry_of({**told, "resync_reasons": told["resync_reasons"].split(",")})
     known = Known(state=state, entry=entry, entity_entry=folding.entry, entity_read_at=read_at)
     return known, row
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_sfevents.spark.changes import tables
 from airflow_provider_sfevents.spark.changes.resync_entries import WHOLE_ENTITY
 from airflow_provider_sfevents.spark.current_state import state_tables
-from airflow_provider_sfevents.spark.current_state.frames import with_ids
+from airflow_provider_sfevents.spark.current_state.frames import empty_list, with_ids
 from airflow_provider_sfevents.spark.current_state.state_rows import (
     ENTRY_NAMES,
     ROW_NAMES,
@@ -23,13 +23,16 @@ from airflow_provider_sfevents.spark.schema.field_types import quoted
 from airflow_provider_sfevents.spark.tables.statements import text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pyspark.sql import DataFrame
 
     from airflow_provider_sfevents.spark.current_state.fold_records import Folding
     from airflow_provider_sfevents.spark.current_state.intake.event_intake import Touched
-    from airflow_provider_sfevents.spark.current_state.state_tables import StateTables
+    from airflow_provider_sfevents.spark.current_state.state_tables import (
+        EntityResync,
+        StateTables,
+    )
 
 _ID = tables.RECORD_ID
 
@@ -39,6 +42,7 @@ def known(
     entity: str,
     touched: Touched,
     folding: Folding,
+    resync: Mapping[str, EntityResync],
     *,
     prefixes: Iterable[str] = (),
     everything: bool = False,
@@ -47,14 +51,15 @@ def known(
     """Join the tables' rows about the touched records.
 
     :param touched: records with their `event_texts`; further columns are passed on.
+    :param resync: the resync entries; if no record of the entity has one, there is no
+        `known_entry`.
     :param prefixes: records whose ids begin with one of these count as touched, too.
     :param everything: all records of the entity count as touched.
     :param waiting: fill `event_texts` with the events that were kept.
     """
     rows = state.rows(entity, row_sql(folding.layout))
     graves = _of_entity(state.set_aside(tables.TOMBSTONES), entity)
-    entries = _of_entity(state.rows(state_tables.RESYNC, tables.RESYNC_SQL), entity)
-    entries = entries.where(f"{_ID} <> '{WHOLE_ENTITY}'")
+    entries = _entries(state, entity)
     found = touched.rows
     narrow: Callable[[DataFrame], DataFrame] = partial(_narrowed, touched)
     wider = " OR ".join(f"startswith({_ID}, {text(prefix)})" for prefix in prefixes)
@@ -73,15 +78,31 @@ def known(
     beside = [
         _packed(narrow(rows), [*ROW_NAMES, *own_columns], "known_row"),
         _packed(narrow(graves), own, "known_tombstone"),
-        _packed(narrow(entries), ENTRY_NAMES, "known_entry"),
     ]
+    if entity in resync and resync[entity].records:
+        beside.append(_packed(narrow(entries), ENTRY_NAMES, "known_entry"))
+    lists: dict[str, str] = {}
     if waiting:
         beside.append(_listed(_kept(state, entity).select(_ID, "event_text"), "event_texts"))
+        lists["event_texts"] = "string"
     if folding.history:
         past = state.rows(state_tables.history_name(entity), history_sql(folding.layout))
         keys = ", ".join([*tables.ORDER, "valid_from"])
         beside.append(_listed(narrow(past).selectExpr(_ID, f"struct({keys}) AS one"), "known_past"))
-    return reduce(lambda one, other: one.join(other, _ID, "left"), beside, found)
+        orders = ", ".join(f"{name}: bigint" for name in tables.ORDER)
+        lists["known_past"] = f"struct<{orders}, valid_from: timestamp>"
+    joined = reduce(lambda one, other: one.join(other, _ID, "left"), beside, found)
+    others = [quoted(name) for name in joined.columns if name not in lists]
+    filled = [f"coalesce({name}, {empty_list(of)}) AS {name}" for name, of in lists.items()]
+    return joined.selectExpr(*others, *filled) if filled else joined
+
+
+def _entries(state: StateTables, entity: str) -> DataFrame:
+    """Read the resync entries of records; the reasons are text, which `empty_list` explains."""
+    rows = _of_entity(state.rows(state_tables.RESYNC, tables.RESYNC_SQL), entity)
+    names = [name for name in ENTRY_NAMES if name != "resync_reasons"]
+    reasons = "array_join(resync_reasons, ',') AS resync_reasons"
+    return rows.where(f"{_ID} <> '{WHOLE_ENTITY}'").selectExpr(_ID, *names, reasons)
 
 
 def _narrowed(touched: Touched, rows: DataFrame) -> DataFrame:

@@ -39,7 +39,7 @@ from airflow_provider_sfevents.spark.landing.staged_batch import (
 from airflow_provider_sfevents.spark.schema.decimals import read_decimals
 from airflow_provider_sfevents.spark.tables.columns_there import found_in
 from airflow_provider_sfevents.spark.tables.opening import open_tables
-from airflow_provider_sfevents.spark.tables.sessions import few_rows
+from airflow_provider_sfevents.spark.tables.sessions import FEW_ROWS, few_rows
 from airflow_provider_sfevents.spark.tables.type_records import ColumnsMovedError, TypeRecords
 
 if TYPE_CHECKING:
@@ -118,7 +118,6 @@ def _landed(
             on_type_change=options.on_type_change,
             accelerated=accelerated,
         )
-        few_rows(tables.spark, batch.manifest.events)
         try:
             attempt = LandingAttempt(
                 spark,
@@ -129,7 +128,8 @@ def _landed(
                 max_quarantined=options.max_quarantined,
                 keep_payload=options.keep_payload,
             )
-            receipt = attempt.run()
+            with few_rows(tables.spark, few=batch.manifest.events <= FEW_ROWS):
+                receipt = attempt.run()
         except ColumnsMovedError as moved:
             logger.info("%s The batch is planned anew.", moved)
         else:

@@ -9,13 +9,14 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark.remote import is_remote
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from pyspark.sql import SparkSession
 
@@ -94,13 +95,22 @@ def _clone(spark: SparkSession) -> SparkSession:
     return type(spark)(spark.sparkContext, jsparkSession=java.cloneSession())
 
 
-def few_rows(session: SparkSession, rows: int) -> None:
-    """Plan for few rows if the batch has few.
+@contextmanager
+def few_rows(session: SparkSession, *, few: bool = True) -> Iterator[None]:
+    """Plan for few rows within the block, if there are few.
 
-    Adaptive planning takes longer than the stages, and a broadcast is a job of its own.
+    Adaptive planning takes longer than the stages, and a broadcast is a job of its own. With many
+    rows, such as those of a table into which few are merged, such plans are slow.
     """
-    if rows <= FEW_ROWS:
-        _set_all(session, _FEW_ROWS_PLANS)
+    if not few:
+        yield
+        return
+    before = {key: str(session.conf.get(key)) for key in _FEW_ROWS_PLANS}
+    _set_all(session, _FEW_ROWS_PLANS)
+    try:
+        yield
+    finally:
+        _set_all(session, before)
 
 
 def settings_of(session: SparkSession) -> dict[str, str]:

@@ -26,7 +26,9 @@ from airflow_provider_sfevents.spark.current_state.frames import (
     FEW_BYTES,
     acted,
     collected,
+    empty_list,
     local_rows,
+    mapped,
     once,
     together,
 )
@@ -72,7 +74,9 @@ _HEADER = (
     "sequence_number",
     "committed_at",
 )
-_WIDE = ("changed_fields", "nulled_fields", "diff_fields", "event_defect", "event_text")
+_LISTS = ("changed_fields", "nulled_fields", "diff_fields")
+_NO_LISTS = tuple(f"{empty_list()} AS {name}" for name in _LISTS)
+_WIDE = (*_LISTS, "event_defect", "event_text")
 # A text's fields have the names of `Change`.
 _NAMES = "changed array<string>, nulled array<string>, diffs array<string>"
 _FIELDS = (
@@ -98,9 +102,6 @@ class Arrived:
     Without this, each of the many Spark plans that use the events would read them again.
 
     :param state: the tables that the events go to.
-    :param sources: places where the batch's own events may be, the usual one first. Each returns
-        the events whose ordinals it is not given. Once all events are found, the rest is not
-        called.
     :param number: number of the batch's own events.
     :param folder: URL for files of many events; the folder does not exist yet.
     :param size: bytes of the batch's own events.
@@ -112,7 +113,6 @@ class Arrived:
     def __init__(
         self,
         state: StateTables,
-        sources: Sequence[Find],
         number: int,
         folder: str,
         size: int = 0,
@@ -121,12 +121,12 @@ class Arrived:
     ) -> None:
         self._spark = state.spark
         self._state = state
-        self._sources = sources
         self._number = number
         self._folder = folder
         self._few = few if size <= FEW_BYTES else -1
         self._size = size
         self._in_driver = in_driver
+        self._total = number
         self.few = number <= self._few
         self.own = local_rows(state.spark, [], EVENTS_SQL)
         self.held = local_rows(state.spark, [], tables.OPEN_TRANSACTION_SQL)
@@ -139,22 +139,14 @@ class Arrived:
 
     @property
     def rows(self) -> DataFrame:
-        return together([self.own, self.held])
+        return together([self.own, self.held.selectExpr("*", *_NO_LISTS)])
 
-    def look(
-        self,
-        own: DataFrame,
-        place: tuple[int, int],
-        ended_by: str,
-        progress: Progress | None = None,
-    ) -> Ordered:
-        """Read the held events, and sort them and the batch's own.
+    def read_held(self, place: tuple[int, int], progress: Progress | None) -> None:
+        """Read the events held back before; comes before all else, and needs no event of the batch.
 
-        :param own: found by `find`.
         :param place: generation and number of the batch.
         :param progress: as before the batch.
         """
-        self.own = own
         rows = self._state.set_aside(tables.OPEN_TRANSACTION, pinned=True)
         is_open, is_stale = open_conditions(place, progress)
         # With a batch of many events the texts are not read.
@@ -166,8 +158,8 @@ class Arrived:
                 f"coalesce(sum(length({texts})) FILTER (WHERE {is_open}), 0) AS held_size",
             )
         )
-        total = self._number + found["open_rows"]
-        self.few = total <= self._few and self._size + found["held_size"] <= FEW_BYTES
+        self._total = self._number + found["open_rows"]
+        self.few = self._total <= self._few and self._size + found["held_size"] <= FEW_BYTES
         if found["open_rows"]:
             held = rows.where(is_open)
             self.held = once(self._spark, held, "", few=True) if self.few else held
@@ -179,15 +171,18 @@ class Arrived:
                 f"{self._folder}/stale",
                 few=found["stale_rows"] <= FEW,
             )
+
+    def sort(self, ended_by: str, progress: Progress | None = None) -> Ordered:
+        """Sort the held events and the batch's own, which are found."""
         light = together([_light(self.own, "true"), _light(self.held, "false")])
         seen = seen_before(self._state, progress)
         if self.few:
             return self._ordered_here(light, seen, ended_by)
         self.met = _met(seen, light)
         joined = light.join(self.met, "event_identity", "left")
-        if total <= self._in_driver:
+        if self._total <= self._in_driver:
             return self._in_driver_sorted(collected(joined), ended_by)
-        sorted_rows = joined.repartition(1).mapInArrow(partial(in_task, ended_by), ANSWER_SQL)
+        sorted_rows = mapped(joined.repartition(1), partial(in_task, ended_by), ANSWER_SQL)
         found_rows = once(self._spark, sorted_rows, f"{self._folder}/sorted", few=False)
         self.repeats = found_rows.where("answer IS NULL").select(*_ORDER)
         (row,) = found_rows.where("answer IS NOT NULL").select("answer").collect()
@@ -200,14 +195,16 @@ class Arrived:
         self.repeats = local_rows(self._spark, orders, columns)
         return found
 
-    def find(self) -> DataFrame:
+    def find(self, sources: Sequence[Find]) -> None:
         """Find the batch's own events in the sources, in turn; no table of records is read.
 
+        :param sources: places where they may be, the usual one first. Each returns the events whose
+            ordinals it is not given. Once all events are found, the rest is not called.
         :raises StagingError: some are in no source.
         """
         found: list[DataFrame] = []
         number = 0
-        for at, find in enumerate(self._sources):
+        for at, find in enumerate(sources):
             if number == self._number:
                 break
             known = frozenset(
@@ -224,7 +221,8 @@ class Arrived:
                 "event tables and the staged files: rows "
                 "changed meanwhile. Nothing was applied. Run the task again."
             )
-        return together(found) if found else self.own
+        if found:
+            self.own = together(found)
 
     def _ordered_here(self, light: DataFrame, seen: DataFrame, ended_by: str) -> Ordered:
         rows = collected(light)
@@ -249,8 +247,10 @@ def _light(rows: DataFrame, is_own: str) -> DataFrame:
 
     Texts of other events are not read from the table.
     """
-    others = rows.where("NOT is_wide").select(*_PLACED)
-    return together([others, rows.where("is_wide")]).selectExpr("*", f"{is_own} AS is_own")
+    none = f"{empty_list()} AS record_ids"
+    others = rows.where("NOT is_wide").selectExpr(*_PLACED, none, *_NO_LISTS)
+    wide = rows.where("is_wide").drop("named_ids")
+    return together([others, wide]).selectExpr("*", f"{is_own} AS is_own")
 
 
 def open_conditions(place: tuple[int, int], progress: Progress | None) -> tuple[str, str]:

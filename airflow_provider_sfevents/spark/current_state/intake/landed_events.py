@@ -25,7 +25,7 @@ from airflow_provider_sfevents.spark.current_state.event_rows import (
     events_sql,
     undecodable_events,
 )
-from airflow_provider_sfevents.spark.current_state.frames import together
+from airflow_provider_sfevents.spark.current_state.frames import mapped, together
 from airflow_provider_sfevents.spark.current_state.value_translation import (
     Translation,
     translation,
@@ -149,12 +149,12 @@ class LandedEvents:
         entity = entity_of(kind.name)
         way = self._ways.get(kind.name, Translation())
         act = partial(decoded_events, self._reading, entity, way)
-        return rows.mapInArrow(act, events_sql(entity, way.columns))
+        return mapped(rows, act, events_sql(entity, way.columns))
 
     def _broken(self, rows: DataFrame, known: frozenset[int]) -> DataFrame:
         schemas = dict(self._staged.plan.schemas)
         act = partial(undecodable_events, self._reading, schemas, known)
-        return rows.mapInArrow(act, EVENTS_SQL)
+        return mapped(rows, act, EVENTS_SQL)
 
     def _together(self, frames: Iterable[DataFrame]) -> DataFrame:
         # A union with rows of another session would be planned with that session's settings.

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.changes.fields import Layout
     from airflow_provider_sfevents.spark.current_state.apply_run import ApplyRun
     from airflow_provider_sfevents.spark.current_state.current_state_options import Deletions
+    from airflow_provider_sfevents.spark.current_state.state_tables import StateTables
     from airflow_provider_sfevents.spark.schema.evolution import Evolution
     from airflow_provider_sfevents.spark.stores.object_files import Stores
     from airflow_provider_sfevents.spark.tables.table_options import RowChanges
@@ -135,7 +136,8 @@ def apply_snapshot_rows(
 ) -> dict[str, int]:
     """Apply a snapshot whose records have the table's columns already.
 
-    :param rows: `record_id`, once each, and `read_values`, a struct of the table's columns.
+    :param rows: `record_id`, once each, and `read_values`, a struct of the table's columns, in
+        which a compound whose members are all null is null.
     :raises ConfigurationError: the read cannot be used; nothing has been changed.
     """
     state = run.state
@@ -152,15 +154,12 @@ def apply_snapshot_rows(
         prefix_updates=tuple(_kept_for_all(run, entity)),
         history=run.history,
     )
-    gone = [{tables.RECORD_ID: long_id(one)} for one in dict.fromkeys(deleted_ids)]
-    if gone:
-        missing = local_rows(state.spark, gone, f"{tables.RECORD_ID} string").join(
-            rows.select(tables.RECORD_ID), tables.RECORD_ID, "left_anti"
-        )
-        rows = rows.unionByName(missing, allowMissingColumns=True)
+    rows = _with_deleted(state, rows, deleted_ids)
+    touched = Touched(rows, rows, None)
+    read_records = known(state, entity, touched, folding, entries, everything=whole, waiting=True)
     outcomes = acted(
         state.spark,
-        known(state, entity, Touched(rows, rows, None), folding, everything=whole, waiting=True),
+        read_records,
         partial(folded_snapshot, folding, read_at),
         outcome_sql(folding),
         f"{run.folder}/{entity}",
@@ -183,6 +182,16 @@ def apply_snapshot_rows(
         **{answer: found.counts[f"answer_{answer}"] for answer in answers},
         **entries_left(state.entries() if state_tables.RESYNC in written else entries),
     }
+
+
+def _with_deleted(state: StateTables, rows: DataFrame, deleted_ids: Iterable[str]) -> DataFrame:
+    """Add rows without values for the records that were asked for and are not there."""
+    gone = [{tables.RECORD_ID: long_id(one)} for one in dict.fromkeys(deleted_ids)]
+    if not gone:
+        return rows
+    ids = local_rows(state.spark, gone, f"{tables.RECORD_ID} string")
+    missing = ids.join(rows.select(tables.RECORD_ID), tables.RECORD_ID, "left_anti")
+    return rows.unionByName(missing, allowMissingColumns=True)
 
 
 def read_rows(
