@@ -15,7 +15,7 @@ from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.spark.changes import serial, tables
 from airflow_provider_sfevents.spark.changes.source import admit
 from airflow_provider_sfevents.spark.current_state import state_tables
-from airflow_provider_sfevents.spark.current_state.apply_events import apply_events, begin
+from airflow_provider_sfevents.spark.current_state.apply_events import apply_events, take_tables
 from airflow_provider_sfevents.spark.current_state.apply_run import begun
 from airflow_provider_sfevents.spark.current_state.event_rows import (
     EVENTS_SQL,
@@ -101,7 +101,7 @@ class SparkLake(Lake):
                 few = 10_000 if batch.batch_number % 2 else -1
                 folder = f"{run.folder}/arrived"
                 events = Arrived(self.tables, len(arrived), folder, 0, few, few)
-                entries = begin(run, batch, admission, events)
+                entries = take_tables(run, batch, admission, events)
                 events.find([lambda _: rows])
                 counts = apply_events(run, batch, admission, events, entries, layouts)
                 self.counts.update(counts)

@@ -124,7 +124,7 @@ def test_an_empty_start_from_a_later_batch_leaves_no_table(
 def test_killed_after_any_commit_it_comes_to_the_same_end(
     one_state: CurrentState, staging: Staging
 ) -> None:
-    """A job that is killed before and after each commit comes to the same end."""
+    """A job killed while its batch lands, and before and after each commit, changes no result."""
     state = one_state
     state.options |= {"history": True}
     state.apply(
@@ -148,7 +148,11 @@ def test_killed_after_any_commit_it_comes_to_the_same_end(
         if name == steps.APPLY_COMMIT:
             raise JobKilledError
 
-    for step in (killed, *map(killing, APPLY_ORDER)):
+    def killed_landing(name: str, _about: str) -> None:
+        if name == steps.LANDING_WRITE:
+            raise JobKilledError
+
+    for step in (killed_landing, killed, *map(killing, APPLY_ORDER)):
         with pytest.raises(JobKilledError):
             state.apply(batch, step)
 

@@ -15,7 +15,7 @@ from airflow_provider_sfevents.spark.changes.order import EventOrder
 from airflow_provider_sfevents.spark.changes.source import ChangeBatch, Progress, admit
 from airflow_provider_sfevents.spark.changes.transactions import SEEN_FOR, SILENCE
 from airflow_provider_sfevents.spark.current_state import state_tables
-from airflow_provider_sfevents.spark.current_state.apply_events import apply_events, begin
+from airflow_provider_sfevents.spark.current_state.apply_events import apply_events, take_tables
 from airflow_provider_sfevents.spark.current_state.apply_run import begun
 from airflow_provider_sfevents.spark.current_state.frames import collected, local_rows
 from airflow_provider_sfevents.spark.current_state.intake.event_intake import (
@@ -94,7 +94,7 @@ class Records:
             layouts = {one.entity: LAYOUT for one in events}
             rows = events_of(self.tables.spark, events, layouts)
             arrived = Arrived(self.tables, len(events), f"{run.folder}/arrived")
-            entries = begin(run, batch, admission, arrived)
+            entries = take_tables(run, batch, admission, arrived)
             arrived.find([lambda _: rows])
             apply_events(run, batch, admission, arrived, entries, layouts)
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.spark.connected import server_url, spark
+from airflow_provider_sfevents.spark.tables.sessions import few_rows
+from airflow_provider_sfevents.submit.connect_session import ConnectSession
+from tests.spark.connected import server_url, session_of, spark
 from tests.spark.test_landing import test_each_event_type_lands_in_its_own_table
 from tests.spark.test_tables import test_each_landing_is_one_commit_for_each_table
 
@@ -20,3 +22,16 @@ pytestmark = [
     pytest.mark.timeout(900),
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
+
+
+def test_the_error_of_a_block_is_told_where_its_server_is_gone(server_url: str) -> None:
+    """The session's settings cannot be set back then, which says nothing about the cause."""
+    with session_of(server_url) as session:
+
+        def lose() -> None:
+            with few_rows(session):
+                ConnectSession(session, server_url).forget()
+                raise ValueError("the cause")
+
+        with pytest.raises(ValueError, match="the cause"):
+            lose()

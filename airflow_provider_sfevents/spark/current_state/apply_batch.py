@@ -29,9 +29,9 @@ from airflow_provider_sfevents.spark.changes.source import (
 from airflow_provider_sfevents.spark.changes.transactions import SILENCE
 from airflow_provider_sfevents.spark.current_state.apply_events import (
     apply_events,
-    begin,
     layout_of,
     standing,
+    take_tables,
 )
 from airflow_provider_sfevents.spark.current_state.apply_run import begun
 from airflow_provider_sfevents.spark.current_state.event_rows import EventPlace
@@ -45,6 +45,7 @@ from airflow_provider_sfevents.spark.files import Files
 from airflow_provider_sfevents.spark.landing.land_batch import land
 from airflow_provider_sfevents.spark.landing.staged_batch import ensure_staged
 from airflow_provider_sfevents.spark.side_by_side import beside
+from airflow_provider_sfevents.spark.tables.sessions import few_rows
 from airflow_provider_sfevents.spark.tables.type_records import ColumnsMovedError, TypeRecords
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Manifest, Receipt
@@ -91,15 +92,17 @@ def land_and_apply(
         with beside(start) as beginning:
 
             def apply(receipt: Receipt, landed: LandedBatch) -> Receipt:
-                _check_form(receipt, landed.staged.manifest)
-                counts = _applied(landed, state, beginning.result(), options, start)
+                started = beginning.result()
+                for manifest in (landed.staged.manifest, started.manifest):
+                    _check_form(receipt, manifest)
+                counts = _applied(landed, state, started, options, start)
                 return replace(receipt, applied=counts)
 
             return land(spark, landing, finish=apply, stores=stores)
 
 
 def _check_form(receipt: Receipt, manifest: Manifest) -> None:
-    """Check that the form of the batch that is staged here is the one that has landed.
+    """Check that a form of the batch that was read here is the one that has landed.
 
     :raises NotLandedError: it is not.
     """
@@ -218,10 +221,14 @@ class _Started:
     """
 
     run: ApplyRun
-    batch: ChangeBatch
+    manifest: Manifest
     admission: Admission
     arrived: Arrived
     entries: Mapping[str, EntityResync]
+
+    @property
+    def batch(self) -> ChangeBatch:
+        return batch_of(self.manifest)
 
 
 def _started(stack: ExitStack, state: StateTables, options: ApplyOptions) -> _Started:
@@ -236,8 +243,10 @@ def _started(stack: ExitStack, state: StateTables, options: ApplyOptions) -> _St
     _, admission = _admitted(run, batch)
     arrived = Arrived(state, manifest.events, f"{run.folder}/arrived", manifest.bytes)
     is_next = admission.kind != "rerun"
-    entries = begin(run, batch, admission, arrived) if is_next else {}
-    return _Started(run=run, batch=batch, admission=admission, arrived=arrived, entries=entries)
+    entries = take_tables(run, batch, admission, arrived) if is_next else {}
+    return _Started(
+        run=run, manifest=manifest, admission=admission, arrived=arrived, entries=entries
+    )
 
 
 def batch_of(manifest: Manifest) -> ChangeBatch:
@@ -291,7 +300,9 @@ def _applied_once(landed: LandedBatch, started: _Started, options: ApplyOptions)
         return standing(run, batch)
     columns = entity_columns(run.state, landed, options.on_type_change)
     reading = EventPlace(generation=admission.generation, batch_number=batch.batch_number)
-    started.arrived.find(LandedEvents(run.state, landed, reading, columns.ways).sources())
+    events = LandedEvents(run.state, landed, reading, columns.ways)
+    with few_rows(landed.tables.spark, few=started.arrived.few):
+        started.arrived.find(events.sources())
     layouts = {name: layout_of(one.after.columns) for name, one in columns.evolutions.items()}
     return apply_events(
         run,
@@ -317,7 +328,7 @@ def _flushed(run: ApplyRun, batch: ChangeBatch, progress: Progress) -> dict[str,
     )
     again = Admission(kind="next", generation=progress.generation)
     nothing = Arrived(run.state, 0, f"{run.folder}/arrived")
-    entries = begin(run, silent, again, nothing)
+    entries = take_tables(run, silent, again, nothing)
     return apply_events(run, silent, again, nothing, entries, {})
 
 

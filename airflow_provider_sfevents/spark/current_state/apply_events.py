@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.schema.field_types import Column
 
 
-def begin(
+def take_tables(
     run: ApplyRun, batch: ChangeBatch, admission: Admission, arrived: Arrived
 ) -> Mapping[str, EntityResync]:
     """Take the tables, and read of them what needs no event of the batch.
@@ -75,7 +75,7 @@ def apply_events(
 ) -> dict[str, int]:
     """Apply a batch's events, which are found (`Arrived.find`).
 
-    :param entries: by `begin`.
+    :param entries: by `take_tables`.
     :param layouts: of the entities that the batch has events of, as their tables will be; of others
         the recorded columns count.
     :param before: called before tables of records are made or changed.

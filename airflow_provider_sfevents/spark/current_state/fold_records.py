@@ -174,10 +174,10 @@ def _read_row(given: Mapping[str, Any], folding: Folding, read_at: Any) -> dict[
 
 
 def _alike(batch: pa.RecordBatch, folding: Folding) -> list[list[int]]:
-    """Find groups of records whose outcomes differ in nothing but their ids and values.
+    """Find groups of records whose outcomes differ only in their ids and values.
 
-    They were read, have no tombstone, entry or events, and their rows have the same last event and
-    times, or there are none. The first read of an entity has such records alone.
+    These records were read, and have no tombstone, entry or events. The records of a group have no
+    row yet, or rows with the same last event and times. An entity's first snapshot has one group.
 
     :returns: indexes of the rows of each group.
     """
@@ -199,7 +199,7 @@ def _alike(batch: pa.RecordBatch, folding: Folding) -> list[list[int]]:
 
 
 def _read_alike(group: pa.RecordBatch, folding: Folding, read_at: Any) -> pa.RecordBatch:
-    """Make the outcomes of records that are alike of the first one's, column by column."""
+    """Make the outcomes of records that are alike: that of the first one, with their values."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -105,9 +105,9 @@ def mapped(rows: DataFrame, act: Act, columns: str) -> DataFrame:
 
 
 def _uncollected(act: Act, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Act without Python's search for cycles: rows have none, and it takes a quarter of the time.
+    """Act without Python's cyclic garbage collector, which takes a quarter of the time.
 
-    What is not used any more is freed by its count of references all the same.
+    Rows have no cycles: reference counting frees them.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -141,10 +141,10 @@ def with_ids(rows: DataFrame, ids: Iterable[str]) -> DataFrame:
 
 
 def empty_list(item: str = "string") -> str:
-    """Make the SQL of an empty list, for rows that go to Python.
+    """Make the SQL of an empty list, in place of one that is null, for rows that go to Python.
 
-    Of lists that are null Spark's conversion to Arrow takes the square of their number in a batch
-    (seen with Spark 4.1 and a bound of a batch's bytes).
+    Spark's conversion of a column of null lists to Arrow takes time that grows with the square of
+    a batch's rows (measured with Spark 4.1.1, where the bytes of a batch are bounded).
 
     :param item: type of an item.
     """

@@ -59,12 +59,13 @@ def known(
     """
     rows = state.rows(entity, row_sql(folding.layout))
     graves = _of_entity(state.set_aside(tables.TOMBSTONES), entity)
-    entries = _entries(state, entity)
+    is_marked = entity in resync and resync[entity].records > 0
+    entries = [_entries(state, entity)] if is_marked else []
     found = touched.rows
     narrow: Callable[[DataFrame], DataFrame] = partial(_narrowed, touched)
     wider = " OR ".join(f"startswith({_ID}, {text(prefix)})" for prefix in prefixes)
     if wider or everything:
-        ids = [one.select(_ID) for one in (rows, graves, entries)]
+        ids = [one.select(_ID) for one in (rows, graves, *entries)]
         if everything:
             # Of records that are in no table yet events may be kept.
             ids.append(_kept(state, entity).where(f"{_ID} <> '{WHOLE_ENTITY}'").select(_ID))
@@ -78,9 +79,8 @@ def known(
     beside = [
         _packed(narrow(rows), [*ROW_NAMES, *own_columns], "known_row"),
         _packed(narrow(graves), own, "known_tombstone"),
+        *(_packed(narrow(one), ENTRY_NAMES, "known_entry") for one in entries),
     ]
-    if entity in resync and resync[entity].records:
-        beside.append(_packed(narrow(entries), ENTRY_NAMES, "known_entry"))
     lists: dict[str, str] = {}
     if waiting:
         beside.append(_listed(_kept(state, entity).select(_ID, "event_text"), "event_texts"))
@@ -98,7 +98,11 @@ def known(
 
 
 def _entries(state: StateTables, entity: str) -> DataFrame:
-    """Read the resync entries of records; the reasons are text, which `empty_list` explains."""
+    """Read the resync entries of an entity's records.
+
+    Their reasons are one text: a record without an entry would have a list that is null
+    (`frames.empty_list`).
+    """
     rows = _of_entity(state.rows(state_tables.RESYNC, tables.RESYNC_SQL), entity)
     names = [name for name in ENTRY_NAMES if name != "resync_reasons"]
     reasons = "array_join(resync_reasons, ',') AS resync_reasons"

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import warnings
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
@@ -109,8 +109,12 @@ def few_rows(session: SparkSession, *, few: bool = True) -> Iterator[None]:
     _set_all(session, _FEW_ROWS_PLANS)
     try:
         yield
-    finally:
-        _set_all(session, before)
+    except BaseException:
+        # An error of the block comes first: a server that is gone takes no settings either.
+        with suppress(Exception):
+            _set_all(session, before)
+        raise
+    _set_all(session, before)
 
 
 def settings_of(session: SparkSession) -> dict[str, str]:
