@@ -36,9 +36,10 @@ test: dev ## all tests but the long ones
 	$(SHARE_CLASSES)
 	$(PYTEST) -m "not full"
 
+# The long ones are named as they end, so that a run that is stopped tells what has failed.
 test-full: dev ## all tests; a failure does not keep the long ones from telling what they know
 	$(SHARE_CLASSES)
-	@status=0; $(PYTEST) -m "not full" || status=1; $(PYTEST) --durations=40 --durations-min=20 -m "full and not soak" || status=1; exit $$status
+	@status=0; $(PYTEST) -m "not full" || status=1; $(PYTEST) -v --durations=40 --durations-min=20 -m "full and not soak" || status=1; exit $$status
 
 test-org: dev ## the contract suite on a real org, whose allowances it uses; docs/how-to/contract-suite.md says what to set
 	python -m pytest tests/contract --org --timeout=7200 $(ARGS)
@@ -67,10 +68,12 @@ format: dev ## put the code into the form that `make check` wants
 PROOF := tests/proof tests/spark/test_upkeep_killed.py tests/spark/test_apply_histories.py \
 	tests/integration/positions/test_two_staging_areas.py tests/unit/model \
 	tests/unit/changes/test_histories.py tests/integration/streaming/test_transport_histories.py
+# Of these only what is marked; the folders of PROOF run as a whole.
+SOAKED := tests/spark tests/cluster tests/airflow $(addprefix --ignore=,$(filter tests/spark/%,$(PROOF)))
 
 proof: dev ## kill at every named crash point, then print the figures
 	@python -m tests.proof forget
-	@status=0; python -m pytest -q $(PROOF) $(ARGS) || status=1; python -m tests.proof report || status=1; exit $$status
+	@status=0; python -m pytest -q $(PROOF) $(ARGS) || status=1; python -m pytest -q -m soak $(SOAKED) || status=1; python -m tests.proof report || status=1; exit $$status
 
 soak: dev ## rounds of random kills and faults (ROUNDS=300 SEED=... SPARK_EVERY=25)
 	@python -m tests.proof soak $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SEED),--seed $(SEED)) $(if $(SPARK_EVERY),--spark-every $(SPARK_EVERY))

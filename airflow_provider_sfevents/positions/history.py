@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, StagingError
+from airflow_provider_sfevents.positions import record_text
 from airflow_provider_sfevents.positions.activity import FEWEST, Commit
 from airflow_provider_sfevents.positions.record import Position
 from airflow_provider_sfevents.staging import layout
@@ -200,18 +201,23 @@ def _lines(file: UPath) -> dict[int, str]:
     try:
         lines = data.decode().splitlines() if data is not None else []
         return {int(json.loads(line)["batch_number"]): line for line in lines}
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise _unusable(file, error) from error
 
 
 def _commit(file: UPath, line: str) -> Commit:
     try:
-        return Commit(**json.loads(line))
+        commit = Commit(**json.loads(line))
     except TypeError as error:
         raise _unusable(file, error) from error
+    times = {f"{commit.batch_number}.at": commit.at}
+    parts = [(str(commit.batch_number), commit)]
+    if wrong := record_text.wrong_part(parts) or record_text.wrong_time(times):
+        raise _unusable(file, wrong)
+    return commit
 
 
-def _unusable(file: UPath, error: Exception) -> StagingError:
+def _unusable(file: UPath, error: object) -> StagingError:
     return StagingError(
         f"{file} is no history of batches: {error}. Remove it; the page then does not show its "
         "batches, and nothing else depends on it."

@@ -363,6 +363,7 @@ def _wrong_in(position: Position) -> str:
         "last_event_at": position.last_event_at,
         "resume_after_at": position.resume_after_at,
         "committed_by.run_after": position.committed_by.run_after,
+        **{f"recent[{n}].at": commit.at for n, commit in enumerate(position.recent)},
     }
     parts: list[tuple[str, Any]] = [
         ("committed_by", position.committed_by),

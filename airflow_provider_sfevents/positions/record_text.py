@@ -111,7 +111,7 @@ def check_fields(
     """
     try:
         value = json.loads(record)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise unusable(where, whose, f"{_shown(record)} is not JSON ({error})") from error
     if not isinstance(value, dict):
         raise unusable(where, whose, f"{_shown(record)} is not a JSON object")
@@ -161,11 +161,11 @@ def _differences(value: dict[str, Any], types: dict[str, type]) -> str:
 
 
 def wrong_time(times: Mapping[str, str]) -> str:
-    """Return which of the times, by name, is none; only `committed_at` may not be empty."""
+    """Return which of the times, by name, is none; those of commits alone may not be empty."""
     return ", ".join(
         f"`{name}` is {value!r}; it must be a time with its zone in ISO 8601"
         for name, value in times.items()
-        if (value or name == "committed_at") and not is_time(value)
+        if (value or name.rpartition(".")[2] in ("committed_at", "at")) and not is_time(value)
     )
 
 

@@ -50,6 +50,7 @@ def test_every_store_through_runs_retries_and_a_clear(here: Deployment, topic: T
     assert topic.deliveries() == len(STORES) * len(topic.published)
 
 
+@pytest.mark.soak
 def test_the_api_gone_before_the_position_is_read(here: Deployment, topic: Topic) -> None:
     """A try that cannot read the position ends without a delivery, and the next one continues.
 

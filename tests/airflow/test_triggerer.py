@@ -78,7 +78,9 @@ def test_killed_right_after_a_file_was_closed(here: Deployment) -> None:
     assert (awaited.deliveries(), watched.deliveries()) == (3, 3)
 
 
-@pytest.mark.parametrize("place", ["elsewhere", "not_writable"])
+@pytest.mark.parametrize(
+    "place", ["elsewhere", pytest.param("not_writable", marks=pytest.mark.soak)]
+)
 def test_a_staging_area_that_is_not_the_workers(
     here: Deployment, tmp_path: Path, place: str
 ) -> None:

@@ -73,6 +73,7 @@ def table(store: Store, keys: list[str]) -> list[tuple[str, str]]:
     return [(row["replay_id"], row["Order_Number__c"]) for row in landed.sort_by(order).to_pylist()]
 
 
+@pytest.mark.soak
 def test_landed_and_landed_again_on_s3(
     cluster: Cluster,
     here: Deployment,

@@ -145,12 +145,13 @@ def test_a_task_that_is_ended_at_a_random_moment_holds_nothing(stage: Stage) -> 
 
 
 @pytest.mark.full
+@pytest.mark.soak
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize(
     ("seed", "count", "among"),
     [
         (1, 2 * len(KINDS), KINDS),
-        *(pytest.param(seed, 58, MOMENTS, marks=pytest.mark.soak) for seed in (2, 3, 4)),
+        *((seed, 58, MOMENTS) for seed in (2, 3, 4)),
     ],
     ids=lambda value: str(value) if isinstance(value, int) else "",
 )

@@ -21,6 +21,7 @@ SEED, ROUNDS = 126, 8
 
 
 @pytest.mark.full
+@pytest.mark.soak
 @pytest.mark.airflow
 @pytest.mark.spark
 @pytest.mark.timeout(600)

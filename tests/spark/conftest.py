@@ -303,12 +303,24 @@ def any_tables(request: pytest.FixtureRequest, jars: Jars, spark: Any, tmp_path:
     return by_path(name, spark, tmp_path / "my lake")
 
 
-@pytest.fixture(params=["delta", "iceberg"])
+FORMATS = ("delta", "iceberg")
+
+
+@pytest.fixture(params=FORMATS)
 def table_format(request: pytest.FixtureRequest, jars: Jars) -> str:
     """Each format that has commits (Delta, Iceberg); skipped if its jars cannot be had."""
     name: str = request.param
     or_skip(lambda: getattr(jars, name))
     return name
+
+
+def _only_soaked(name: str) -> pytest.MarkDecorator:
+    """Leave one format of a long test to `make proof`; the other one is in `make test-full`."""
+    both = [pytest.param(one, marks=[pytest.mark.soak] * (one == name)) for one in FORMATS]
+    return pytest.mark.parametrize("table_format", both, indirect=True)
+
+
+SOAKED_DELTA, SOAKED_ICEBERG = map(_only_soaked, FORMATS)
 
 
 @pytest.fixture

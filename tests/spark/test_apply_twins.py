@@ -29,6 +29,7 @@ from airflow_provider_sfevents.spark.current_state.state_tables import open_stat
 from tests.harness.step_hooks import no_step, on_steps
 from tests.histories.delivery import SOURCE
 from tests.histories.spark_lake import events_of
+from tests.spark.conftest import SOAKED_DELTA
 from tests.unit.changes.building import LAYOUT, A, B, change, second
 
 if TYPE_CHECKING:
@@ -120,6 +121,7 @@ EVENTS = [
 """They write to every table, and the last one is held."""
 
 
+@SOAKED_DELTA
 def test_a_stale_run_changes_nothing_by_any_statement(
     table_format: str, spark: Any, tmp_path: Path
 ) -> None:

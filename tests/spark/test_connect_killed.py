@@ -69,6 +69,7 @@ def test_a_client_killed_while_the_server_commits_is_a_twin(
 
 
 # PySpark's own warning, that a dead server cannot be told of the end of a session.
+@pytest.mark.soak
 @pytest.mark.filterwarnings("ignore:The 'warn' method is deprecated:DeprecationWarning")
 def test_a_server_killed_before_the_ledger_leaves_a_batch_that_the_next_one_completes(
     jars: Jars, staging: Staging, tmp_path: Path
@@ -132,6 +133,7 @@ def check_applied(state: CurrentState) -> None:
     assert len(spans) == 3
 
 
+@pytest.mark.soak
 def test_a_client_killed_while_the_server_applies_is_a_twin(
     server_url: str, jars: Jars, staging: Staging, tmp_path: Path
 ) -> None:

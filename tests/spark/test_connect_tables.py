@@ -1,7 +1,7 @@
-"""Rules of landing, applying, snapshots and upkeep over Spark Connect, by the classic tests.
+"""Rules of landing, snapshots and upkeep over Spark Connect, by the classic tests.
 
-The classic tests have both formats. Here each rule is in one of them: the job with current state
-in Delta tables, and the rest in Iceberg tables, whose commits are quicker.
+The classic tests have both formats; here they are in Iceberg tables, whose commits are quicker.
+`test_connect_killed` has applying, in Delta tables.
 """
 
 from __future__ import annotations
@@ -10,9 +10,6 @@ import pytest
 
 from tests.harness.jars import Jars, or_skip
 from tests.spark.connected import server_url, spark
-from tests.spark.test_apply_places import (
-    test_records_their_history_and_what_was_held_are_in_a_catalog,
-)
 from tests.spark.test_apply_snapshots import test_tables_are_seeded_by_bulk_and_by_rest
 from tests.spark.test_tables import (
     test_events_delivered_again_land_once,
@@ -26,11 +23,8 @@ __all__ = [
     "test_events_delivered_again_land_once",
     "test_landing_another_form_replaces_exactly_the_batchs_rows",
     "test_many_small_files_become_few_with_the_same_rows",
-    "test_records_their_history_and_what_was_held_are_in_a_catalog",
     "test_tables_are_seeded_by_bulk_and_by_rest",
 ]
-
-IN_DELTA = test_records_their_history_and_what_was_held_are_in_a_catalog
 
 pytestmark = [
     pytest.mark.spark,
@@ -41,8 +35,7 @@ pytestmark = [
 
 
 @pytest.fixture
-def table_format(request: pytest.FixtureRequest, jars: Jars) -> str:
-    """The format that this rule is tested in; skipped if its jars cannot be had."""
-    name = "delta" if request.function is IN_DELTA else "iceberg"
-    or_skip(lambda: getattr(jars, name))
-    return name
+def table_format(jars: Jars) -> str:
+    """The format that the rules are tested in; skipped if its jars cannot be had."""
+    or_skip(lambda: jars.iceberg)
+    return "iceberg"

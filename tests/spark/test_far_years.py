@@ -93,7 +93,11 @@ def test_every_reader_has_the_values_that_landed(
 
 @pytest.mark.parametrize(
     ("table_format", "row_changes"),
-    [("delta", "rewrite"), ("delta", "vectors"), ("iceberg", "vectors")],
+    [
+        ("delta", "rewrite"),
+        pytest.param("delta", "vectors", marks=pytest.mark.soak),
+        ("iceberg", "vectors"),
+    ],
 )
 def test_every_reader_has_the_records_that_changed(
     table_format: str, row_changes: str, spark: Any, jars: Jars, tmp_path: Path, staging: Staging

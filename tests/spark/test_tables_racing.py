@@ -61,6 +61,7 @@ def other_racer(jobs: Path) -> Iterator[None]:
     assert racer.returncode == 0, log.read_text()[-6000:]
 
 
+@pytest.mark.soak
 def test_two_processes_that_commit_at_once_leave_exactly_one_copy(
     spark: Any, jars: Jars, tmp_path: Path, staging: Staging
 ) -> None:

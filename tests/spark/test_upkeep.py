@@ -15,7 +15,7 @@ from airflow_provider_sfevents.spark.upkeep.plan import UpkeepOptions
 from tests.harness.jars import Jars, or_skip
 from tests.harness.killed import Killed, kill
 from tests.harness.step_hooks import no_step, on_steps
-from tests.spark.conftest import at
+from tests.spark.conftest import SOAKED_DELTA, at
 from tests.spark.lakes import Tables, by_path
 from tests.spark.orgs import A, B, CurrentState, event
 
@@ -123,6 +123,7 @@ def test_files_that_no_kept_version_needs_are_removed(tables: Tables, staging: S
     assert tables.rows("Order__e", *COLUMNS) == before
 
 
+@SOAKED_DELTA
 def test_two_upkeeps_at_once_leave_every_row_once(tables: Tables, staging: Staging) -> None:
     """Two upkeeps at once both succeed, and the rows are the same."""
     land(tables, staging, 1, 2)
@@ -155,6 +156,7 @@ def test_a_root_without_tables_is_refused(tables: Tables) -> None:
         upkeep(tables)
 
 
+@pytest.mark.soak
 def test_current_state_is_the_same_after_upkeep(
     jars: Jars, spark: Any, staging: Staging, tmp_path: Path
 ) -> None:

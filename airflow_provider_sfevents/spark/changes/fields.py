@@ -33,6 +33,26 @@ Values = dict[str, Any]
 _NUMBERS = frozenset({"int", "long", "double", "decimal"})
 
 
+_MOST_NAMED = 1_024
+"""So many lists of fields are looked up once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedField:
+    """A field that an UPDATE names.
+
+    :param name: as the event has it.
+    :param member: of a compound; empty: the field as a whole.
+    :param columns: of the field.
+    :param is_there: whether one of them is for it.
+    """
+
+    name: str
+    member: str
+    columns: tuple[Column, ...]
+    is_there: bool
+
+
 @dataclass(frozen=True, kw_only=True)
 class Layout:
     """Columns of an entity's table that hold the values of fields.
@@ -62,18 +82,33 @@ class Layout:
 
     def missing(self, change: Change) -> str:
         """Name a field of the event that has no column; empty: all have one."""
-        return next((name for name in change.fields if not self._has(name)), "")
+        return next((one.name for one in self.named(change.fields) if not one.is_there), "")
+
+    def named(self, names: tuple[str, ...]) -> tuple[NamedField, ...]:
+        """Look up fields that an UPDATE names; whole compounds come before members.
+
+        Found once: most updates of an entity name the same few fields.
+        """
+        if names not in self._named:
+            if len(self._named) >= _MOST_NAMED:
+                self._named.clear()
+            found = map(self._named_field, names)
+            self._named[names] = tuple(sorted(found, key=lambda one: bool(one.member)))
+        return self._named[names]
+
+    @cached_property
+    def _named(self) -> dict[tuple[str, ...], tuple[NamedField, ...]]:
+        return {}
 
     def row(self, values: Mapping[str, Any]) -> Values:
         """Make a complete row; a compound whose members are all null is null."""
         return {column.name: _settled(values.get(column.name)) for column in self.columns}
 
-    def _has(self, name: str) -> bool:
+    def _named_field(self, name: str) -> NamedField:
         parent, dot, member = name.partition(".")
         columns = self.of_field(parent)
-        if not dot:
-            return bool(columns)
-        return any(member in dict(column.type.members) for column in columns)
+        is_there = any(not dot or member in dict(one.type.members) for one in columns)
+        return NamedField(name=name, member=member, columns=columns, is_there=is_there)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +134,12 @@ def updated(
     after = dict(values)
     problems: dict[str, Problem] = {}
     # A whole compound before its members: the event's value of the whole has those members, too.
-    for name in sorted(change.fields, key=lambda name: "." in name):
-        parent, _, member = name.partition(".")
-        columns = layout.of_field(parent)
+    for one in layout.named(change.fields):
+        name, columns = one.name, one.columns
         given = {} if name in change.nulled else change.values
         try:
-            if member:
-                after |= _with_member(columns, after, member, given)
+            if one.member:
+                after |= _with_member(columns, after, one.member, given)
             elif name in change.diffs:
                 after |= _with_diff(columns, after, given)
             else:

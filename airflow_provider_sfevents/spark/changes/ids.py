@@ -9,10 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _SUFFIX = "ABCDEFGHIJKLMNOPQRSTUVWXYZ012345"
 _SHORT = 15
@@ -33,17 +29,13 @@ class Addressed:
     whole: bool = False
 
 
-def addressed(record_ids: Iterable[str]) -> Addressed:
-    """Sort a change event's record ids into single records, prefixes and the whole entity."""
-    return _addressed(tuple(record_ids))
-
-
 @lru_cache(maxsize=1024)  # the rules ask several times about one event
-def _addressed(ids: tuple[str, ...]) -> Addressed:
+def addressed(record_ids: tuple[str, ...]) -> Addressed:
+    """Sort a change event's record ids into single records, prefixes and the whole entity."""
     records: dict[str, None] = {}
     prefixes: dict[str, None] = {}
-    whole = not ids
-    for text in ids:
+    whole = not record_ids
+    for text in record_ids:
         if not text or text[:_SHORT] == _NOBODY:
             whole = True
         elif text.endswith("*"):

@@ -20,7 +20,6 @@ The first rule that fits decides about an event (repeats are gone already, see `
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -140,7 +139,7 @@ class _Record:
         self._kept: list[Change] = []
         self._settled: EventOrder | None = None
         self._quarantined: list[tuple[Change, str]] = []
-        self._counts: Counter[Done] = Counter()
+        self._counts: dict[Done, int] = {}
         self._passed: list[RecordState] = []
 
     def outcome(self) -> Outcome:
@@ -150,12 +149,13 @@ class _Record:
             kept=tuple(self._kept),
             settled=self._settled,
             quarantined=tuple(self._quarantined),
-            counts=dict(self._counts),
+            counts=self._counts,
             passed=tuple(self._passed),
         )
 
     def take(self, change: Change) -> None:
-        self._counts[self._done(change)] += 1
+        done = self._done(change)
+        self._counts[done] = self._counts.get(done, 0) + 1
 
     def _done(self, change: Change) -> Done:
         if self._state is not None and change.order <= self._state.order:

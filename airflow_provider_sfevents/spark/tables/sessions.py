@@ -16,7 +16,7 @@ from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark.remote import is_remote
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from pyspark.sql import SparkSession
 
@@ -71,6 +71,9 @@ _FEW_ROWS_PLANS = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
+    # Spark generates, formats and compiles code for each task: a third of the time of few rows.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 
 _NO_CLASS = "Cannot find catalog plugin class"
@@ -99,13 +102,14 @@ def _clone(spark: SparkSession) -> SparkSession:
 def few_rows(session: SparkSession, *, few: bool = True) -> Iterator[None]:
     """Plan for few rows within the block, if there are few.
 
-    Adaptive planning takes longer than the stages, and a broadcast is a job of its own. With many
-    rows, such as those of a table into which few are merged, such plans are slow.
+    Adaptive planning takes longer than the stages, a broadcast is a job of its own, and code for
+    them is compiled in the time that interpreting them takes many times. With many rows, such as
+    those of a table into which few are merged, such plans are slow.
     """
     if not few:
         yield
         return
-    before = {key: str(session.conf.get(key)) for key in _FEW_ROWS_PLANS}
+    before = _in_effect(session, _FEW_ROWS_PLANS)
     _set_all(session, _FEW_ROWS_PLANS)
     try:
         yield
@@ -126,6 +130,14 @@ def settings_of(session: SparkSession) -> dict[str, str]:
     join = _java(session, "org.apache.commons.lang3.StringUtils").join
     entries = str(join(copied.entrySet(), _SEPARATOR)).split(_SEPARATOR)
     return {key: value for key, _, value in (entry.partition("=") for entry in entries)}
+
+
+def _in_effect(session: SparkSession, keys: Collection[str]) -> dict[str, str]:
+    """Read settings that are set or have a default; `settings_of` leaves defaults out."""
+    if not is_remote(session):
+        return {key: str(session.conf.get(key)) for key in keys}
+    client: Any = session.client
+    return dict(zip(keys, client.get_configs(*keys), strict=True))  # one call for all of them
 
 
 def settle(session: SparkSession, settings: Mapping[str, str]) -> None:

@@ -75,7 +75,7 @@ def test_ids_are_eighteen_characters() -> None:
 
 def test_what_ids_name() -> None:
     """Record ids name records, prefixes, or the entity."""
-    one = addressed(["001Dp00000H8YVW", "001*", "001Dp00000H8YVWIA3"])
+    one = addressed(("001Dp00000H8YVW", "001*", "001Dp00000H8YVWIA3"))
     assert (one.records, one.prefixes, one.whole) == (("001Dp00000H8YVWIA3",), ("001",), False)
-    for ids in ([], [""], ["000000000000000AAA"], ["000000000000000"]):
+    for ids in ((), ("",), ("000000000000000AAA",), ("000000000000000",)):
         assert addressed(ids).whole

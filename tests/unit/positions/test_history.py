@@ -159,7 +159,13 @@ def test_a_position_with_all_of_its_batches_has_none_older() -> None:
     assert history.before_recent(position) is None
 
 
-@pytest.mark.parametrize("text", ["{", "[]\n", '{"batch_number": 1, "at": 2}\n'])
+def without_time() -> str:
+    return history.with_commits({}, [replace(commits(1, 1)[0], at="soon")])[1]
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]\n", '{"batch_number": 1, "at": 2}\n', without_time(), "[" * 9999]
+)
 def test_a_file_that_is_no_history(
     folder: TopicFolder, text: str, caplog: pytest.LogCaptureFixture
 ) -> None:
