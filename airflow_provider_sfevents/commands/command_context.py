@@ -77,6 +77,13 @@ class Reached:
         where = f"The origin of epoch {origins[-1].epoch} in {self.folder.folder}"
         return Position.from_json(origins[-1].position, where)
 
+    def lost_at(self) -> tuple[str, int]:
+        """Return the newest epoch, and the number of its newest landed batch, without a record."""
+        begun, landed = self.last_begun(), self.landed
+        if begun is None:
+            return "", 0
+        return begun.epoch, landed.batch_number if landed and landed.epoch == begun.epoch else 0
+
 
 def reach(args: Namespace, *, mend: bool = False, may_log_in: bool = False) -> Reached:
     """Find the org, and with it the position, its store and its staging area.

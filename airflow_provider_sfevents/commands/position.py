@@ -49,7 +49,7 @@ from airflow_provider_sfevents.hooks.staging_access import staging_root
 from airflow_provider_sfevents.positions import history, record, stores
 from airflow_provider_sfevents.pubsub.topic_names import check_transport, transport_for
 from airflow_provider_sfevents.replay_point import ReplayPoint
-from airflow_provider_sfevents.staging.area import StagingArea
+from airflow_provider_sfevents.staging.area import StagingArea, TopicFolder
 from airflow_provider_sfevents.staging.lease_holder import LeaseHolder
 from airflow_provider_sfevents.staging.manifest import Run
 from airflow_provider_sfevents.staging.storage import durable_files
@@ -129,7 +129,7 @@ def set_(args: Namespace) -> None:
         )
         folder = reached.area.topic(position.org_id, args.consumer, args.topic)
         if reached.position:
-            history.keep(reached.folder, reached.position)
+            keep_known(reached.folder, reached.position)
         write_origin(folder, position)
         stores.write(reached.store, position)
     say(f"{reached.store.where} is written: epoch {position.epoch}, at {start!r}.")
@@ -189,12 +189,22 @@ def acknowledge_held(reached: Reached) -> None:
 def forget_held(reached: Reached) -> None:
     """Delete the position, and record that it was on purpose; within `in_hand`."""
     before = reached.position
+    epoch, batch_number = (before.epoch, before.batch_number) if before else reached.lost_at()
     if before:
-        history.keep(reached.folder, before)
+        keep_known(reached.folder, before)
     reached.store.delete()
     _require_gone(reached)
-    known = (before.epoch, before.last_event_at, before.batch_number) if before else ()
-    reached.folder.forget(now(), *known)
+    reached.folder.forget(now(), epoch, before.last_event_at if before else "", batch_number)
+
+
+def keep_known(folder: TopicFolder, position: Position) -> None:
+    """Keep beside the batches what a record knows alone, before it is replaced or deleted.
+
+    A move by the page writes no origin, because it may not see the staging area.
+    """
+    history.keep(folder, position)
+    if position.batch_number == 0:
+        write_origin(folder, position)
 
 
 def foresee(args: Namespace, reached: Reached) -> tuple[str, str]:
@@ -348,7 +358,7 @@ def _begin(args: Namespace, reached: Reached, start: str) -> Position:
     return replace(
         begun,
         owner=known.owner,
-        previous_batch_number=known.batch_number,
+        previous_batch_number=known.batch_number if reached.position else reached.lost_at()[1],
         losses_acknowledged=reached.position.losses_acknowledged if reached.position else "",
     )
 

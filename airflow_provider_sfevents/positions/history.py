@@ -1,8 +1,8 @@
 """History of batches beside the staged ones: one JSON line per batch, for people.
 
-1. A record keeps the last commits only, at least `FEWEST` of them (`activity.kept`). So each
-   `FEWEST`th commit adds the commits of the record that the history lacks, and the others cost
-   nothing. What a failed write has left out is added by the next one, while the record has it.
+1. A record keeps the last commits only, at least `FEWEST` of them (`activity.kept`). So every
+   `EVERY`th commit adds the commits of the record that the history lacks, and the others cost
+   nothing. What one write has left out is added by the next one: the record still has it.
 2. A file holds a thousand batches of an epoch, and its name follows from the batch number. Nothing
    lists a folder.
 3. Object stores cannot append, so a file is read, and replaced by a longer one.
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.staging.area import TopicFolder
 
 log = logging.getLogger(__name__)
+
+EVERY = FEWEST // 2
 
 MOST = 100
 """Number of batches that are read at once."""
@@ -78,7 +80,7 @@ class OlderBatches:
 
 def is_due(batch_number: int) -> bool:
     """Return whether the commit of this batch adds to the history."""
-    return batch_number > 0 and batch_number % FEWEST == 0
+    return batch_number > 0 and batch_number % EVERY == 0
 
 
 def keep(folder: TopicFolder, position: Position) -> None:
@@ -90,7 +92,7 @@ def keep(folder: TopicFolder, position: Position) -> None:
             "The history of batches could not be written: %s The batches themselves are not "
             "affected; commit %d or a later one tries again.",
             error,
-            position.batch_number + FEWEST - position.batch_number % FEWEST,
+            position.batch_number + EVERY - position.batch_number % EVERY,
         )
 
 
@@ -201,7 +203,7 @@ def _lines(file: UPath) -> dict[int, str]:
     try:
         lines = data.decode().splitlines() if data is not None else []
         return {int(json.loads(line)["batch_number"]): line for line in lines}
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise _unusable(file, error) from error
 
 
@@ -214,6 +216,10 @@ def _commit(file: UPath, line: str) -> Commit:
     parts = [(str(commit.batch_number), commit)]
     if wrong := record_text.wrong_part(parts) or record_text.wrong_time(times):
         raise _unusable(file, wrong)
+    try:
+        "".join(map(str, (commit.begun_at, *commit.to_row()))).encode()  # half a surrogate pair
+    except (OverflowError, ValueError) as error:
+        raise _unusable(file, error) from error
     return commit
 
 

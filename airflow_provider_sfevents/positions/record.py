@@ -345,10 +345,12 @@ def _contradiction(position: Position, manifest: Manifest) -> str:
 
 def _wrong_in(position: Position) -> str:
     """Return what is wrong with a value of the right type; empty if nothing is."""
-    if position.batch_number < 0 or position.events_total < 0:
-        return "`batch_number` and `events_total` must be 0 or more"
-    if not record_text.is_epoch(position.epoch):
-        return f"`epoch` is {position.epoch!r}; it must be a word of letters, digits, - and _"
+    if min(position.batch_number, position.previous_batch_number, position.events_total) < 0:
+        return "batch numbers and `events_total` must be 0 or more"
+    epochs = {"epoch": position.epoch, "previous_epoch": position.previous_epoch or "none"}
+    for name, epoch in epochs.items():
+        if not record_text.is_epoch(epoch):
+            return f"`{name}` is {epoch!r}; it must be a word of letters, digits, - and _"
     presets = PRESETS if position.batch_number == 0 else ()
     if not _is_start(position):
         also = f", or {' or '.join(presets)}" if presets else ""

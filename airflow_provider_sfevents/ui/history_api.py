@@ -23,7 +23,7 @@ def list_older_batches(
     consumer: str,
     topic: str,
     epoch: str = "",
-    before: Annotated[int, Query(ge=0)] = 0,
+    before: Annotated[int, Query(ge=0, le=10**10)] = 0,
     org_id: str = "",
 ) -> dict[str, Any]:
     """List up to 100 batches before a batch number, newest first, and where older ones are.

@@ -18,11 +18,15 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.commands import next_run, staged_batches
 from airflow_provider_sfevents.commands.command_context import Reached
-from airflow_provider_sfevents.commands.position import acknowledge_held, forget_held, in_hand
+from airflow_provider_sfevents.commands.position import (
+    acknowledge_held,
+    forget_held,
+    in_hand,
+    keep_known,
+)
 from airflow_provider_sfevents.commands.stores import open_row
 from airflow_provider_sfevents.exceptions import PositionConflictError, SfEventsError
 from airflow_provider_sfevents.hooks.staging_access import staging_root
-from airflow_provider_sfevents.positions import history
 from airflow_provider_sfevents.staging import leases
 from airflow_provider_sfevents.staging.area import StagingArea
 from airflow_provider_sfevents.staging.lease_holder import LeaseState
@@ -76,7 +80,8 @@ def reach(
     """Open the staging area of a position.
 
     :param task: the one that fetches.
-    :param moved: accept a position that records no staging area, as after a move; to read only.
+    :param moved: accept a position that records no staging area, as after a move, if that area has
+        the epoch before; to read, and to add to the history.
     :raises UnseenError: it is not seen from here.
     """
     if task is None:
@@ -98,6 +103,12 @@ def reach(
             f"Airflow's API server does not see the staging area of this position: {area.root}, "
             f"seen from there, {'is another one' if found else 'is empty'}."
         )
+    folder = area.topic(position.org_id, position.consumer, position.topic)
+    if not position.staging_id and folder.origin(position.previous_epoch) is None:
+        raise UnseenError(
+            f"Airflow's API server does not see the staging area of this position: {area.root}, "
+            f"seen from there, has nothing of its epoch {position.previous_epoch or '?'}."
+        )
     store = open_row(
         kept.store, org_id=position.org_id, consumer=position.consumer, topic=position.topic
     )
@@ -106,7 +117,7 @@ def reach(
         reached=Reached(
             store=store,
             area=area,
-            folder=area.topic(position.org_id, position.consumer, position.topic),
+            folder=folder,
             org_id=position.org_id,
             session=None,
             record=store.get(),
@@ -136,9 +147,9 @@ def release(staged: StagedPosition, position: Position) -> str:
 
 
 def keep_history(kept: Kept, position: Position, task: StoredTask | None) -> None:
-    """Add the recent commits to the history before a move, if the staging area is seen."""
+    """Add to the history before a move, if the staging area is seen."""
     with suppress(UnseenError):
-        history.keep(reach(kept, position, task).reached.folder, position)
+        keep_known(reach(kept, position, task, moved=True).reached.folder, position)
 
 
 def forget(staged: StagedPosition) -> str:

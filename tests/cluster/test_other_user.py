@@ -66,6 +66,7 @@ def others(open_folder: Path, python: ExecutorPython) -> Iterator[Cluster]:
         yield cluster
 
 
+@pytest.mark.soak
 def test_a_user_that_cannot_read_is_named_before_anything_is_fetched(
     others: Cluster,
     here: Deployment,

@@ -53,6 +53,7 @@ def test_a_worker_killed_in_mid_job_and_its_batch_landed_once(
     assert here.bus.deliveries("/event/Order__e") == EVENTS
 
 
+@pytest.mark.soak
 def test_without_workers_the_log_says_so_and_with_them_it_lands(
     cluster: Cluster, here: Deployment
 ) -> None:

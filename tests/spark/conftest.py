@@ -303,10 +303,7 @@ def any_tables(request: pytest.FixtureRequest, jars: Jars, spark: Any, tmp_path:
     return by_path(name, spark, tmp_path / "my lake")
 
 
-FORMATS = ("delta", "iceberg")
-
-
-@pytest.fixture(params=FORMATS)
+@pytest.fixture(params=["delta", "iceberg"])
 def table_format(request: pytest.FixtureRequest, jars: Jars) -> str:
     """Each format that has commits (Delta, Iceberg); skipped if its jars cannot be had."""
     name: str = request.param
@@ -314,13 +311,10 @@ def table_format(request: pytest.FixtureRequest, jars: Jars) -> str:
     return name
 
 
-def _only_soaked(name: str) -> pytest.MarkDecorator:
-    """Leave one format of a long test to `make proof`; the other one is in `make test-full`."""
-    both = [pytest.param(one, marks=[pytest.mark.soak] * (one == name)) for one in FORMATS]
-    return pytest.mark.parametrize("table_format", both, indirect=True)
-
-
-SOAKED_DELTA, SOAKED_ICEBERG = map(_only_soaked, FORMATS)
+SOAKED_DELTA = pytest.mark.parametrize(
+    "table_format", [pytest.param("delta", marks=pytest.mark.soak), "iceberg"], indirect=True
+)
+"""Of a long test, `make test-full` has the format with the quicker commits, `make proof` both."""
 
 
 @pytest.fixture

@@ -94,7 +94,7 @@ def test_every_reader_has_the_values_that_landed(
 @pytest.mark.parametrize(
     ("table_format", "row_changes"),
     [
-        ("delta", "rewrite"),
+        pytest.param("delta", "rewrite", marks=pytest.mark.soak),
         pytest.param("delta", "vectors", marks=pytest.mark.soak),
         ("iceberg", "vectors"),
     ],

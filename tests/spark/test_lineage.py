@@ -62,6 +62,7 @@ def listened(jars: Jars, tmp_path: Path) -> Iterator[Any]:
         session.stop()
 
 
+@pytest.mark.soak
 def test_spark_and_the_operators_name_each_table_alike(
     listened: Any, staging: Staging, tmp_path: Path
 ) -> None:

@@ -14,7 +14,7 @@ from airflow_provider_sfevents.spark.upkeep.job import maintain
 from airflow_provider_sfevents.spark.upkeep.plan import UpkeepOptions
 from tests.harness.killed import Killed, kill
 from tests.harness.step_hooks import no_step, on_steps
-from tests.spark.conftest import SOAKED_DELTA, SOAKED_ICEBERG, at
+from tests.spark.conftest import SOAKED_DELTA, at
 from tests.spark.orgs import A, B, CurrentState, event
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def delete(tables: Tables, number: str) -> None:
     tables.sql(f"delete from {{}} where Number__c = '{number}'")  # noqa: S608
 
 
-@SOAKED_ICEBERG
+@pytest.mark.soak
 def test_the_next_upkeep_completes_one_that_was_killed(tables: Tables, staging: Staging) -> None:
     """After a kill at any statement the rows are as before, and the next run completes upkeep."""
     tables.land(batch(staging, 1), table_properties={"write.delete.mode": "merge-on-read"})

@@ -102,9 +102,9 @@ def _clone(spark: SparkSession) -> SparkSession:
 def few_rows(session: SparkSession, *, few: bool = True) -> Iterator[None]:
     """Plan for few rows within the block, if there are few.
 
-    Adaptive planning takes longer than the stages, a broadcast is a job of its own, and code for
-    them is compiled in the time that interpreting them takes many times. With many rows, such as
-    those of a table into which few are merged, such plans are slow.
+    Adaptive planning takes longer than the stages, a broadcast is a job of its own, and compiling
+    code takes many times as long as interpreting some rows. With many rows, such as those of a
+    table into which few are merged, such plans are slow.
     """
     if not few:
         yield

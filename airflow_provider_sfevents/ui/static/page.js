@@ -653,14 +653,25 @@ function joined(newer, older) {
   return [...newer, ...older.filter((entry) => !known.has(entryKey(entry)))];
 }
 
-/* The position's batches, and the older ones that were asked for; reloads add new ones above. */
+/* Whether no batch is missing between the newer ones and the older ones. */
+
+function meets(newer, older) {
+  const last = newer.at(-1);
+  const first = older.find((entry) => entry.batch_id);
+  return !last || !first || last.batch_number <= first.batch_number + 1;
+}
+
+/* The position's batches, and the older ones that were asked for; reloads add new ones above.
+   After a long pause they do not meet, and the older ones are asked for again. */
 
 function useBatches(row, asked) {
   const fresh = { busy: false, entries: [], epoch: row.epoch, next: row.older, words: "" };
   const [older, setOlder] = useState(fresh);
   useEffect(() => {
     setOlder((before) =>
-      before.epoch !== row.epoch || before.entries.length === 0
+      before.epoch !== row.epoch ||
+      before.entries.length === 0 ||
+      !meets(row.batches, before.entries)
         ? { ...fresh, words: before.words }
         : { ...before, entries: joined(row.batches, before.entries) },
     );

@@ -243,8 +243,21 @@ def test_a_lost_position_is_told_from_a_first_run(hands: Hands, begun_here: Posi
     lost = hands.do("position", "show").words
     assert "The next run is refused" in lost
     assert f"airflow sfevents position forget {hands.consumer} {TOPIC}" in lost
-    assert not hands.do("position", "forget", "-y").refused
+    for _ in range(2):
+        assert not hands.do("position", "forget", "-y").refused
+        forgotten = hands.folder.forgotten()
+        assert forgotten is not None
+        assert (forgotten.epochs[-1], forgotten.batch_number) == (begun_here.epoch, 1)
     assert "The next run is a first run" in hands.do("position", "show").words
+
+
+def test_a_lost_position_that_is_set_keeps_its_history(hands: Hands, begun_here: Position) -> None:
+    """The new epoch follows on the newest batch that landed."""
+    hands.commit(begun_here)
+    Variable.delete(hands.key)
+    assert not hands.do("position", "set", "earliest", "-y").refused
+    kept = hands.kept()
+    assert (kept.previous_epoch, kept.previous_batch_number) == (begun_here.epoch, 1)
 
 
 def test_the_first_position_gets_its_org_from_the_connection(

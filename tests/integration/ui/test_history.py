@@ -98,6 +98,28 @@ def test_a_move_begins_a_part_of_the_history(page: Page, tmp_path: Path) -> None
     assert beginning["epoch"] == epoch
 
 
+def test_moves_without_a_run_in_between_keep_the_history(page: Page, tmp_path: Path) -> None:
+    """The beginning of an epoch without a batch is kept when the next one replaces it."""
+    keep(page, tmp_path, 13)
+    for start in ("latest", "earliest"):
+        assert page.post("/api/position/move", "op", page.seen(start=start)).status_code == 200
+    [second, first, *batches, _] = read_all(page)
+    assert (second["start"], first["start"]) == ("earliest", "latest")
+    assert numbers(batches) == list(range(13, 0, -1))
+
+
+def test_after_a_move_an_area_without_the_batches_has_its_reason(
+    page: Page, tmp_path: Path
+) -> None:
+    """An empty folder at the same address, as on another pod, is not taken for the history."""
+    topic = keep(page, tmp_path / "shared", 13)
+    assert page.post("/api/position/move", "op", page.seen(start="latest")).status_code == 200
+    topic.folder.rename(topic.folder.with_name("elsewhere"))
+    answer = page.get("/api/batches", "op", **asked(page)).json()
+    assert "has nothing of its epoch e1" in answer["unseen"]
+    assert answer["next"] is not None
+
+
 def test_forgetting_keeps_the_history(page: Page, tmp_path: Path) -> None:
     """The last commits of a forgotten position are added to the history, which stays."""
     topic = keep(page, tmp_path, 13)

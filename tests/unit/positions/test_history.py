@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 import logging
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from upath import UPath
@@ -63,7 +63,7 @@ def read_all(folder: TopicFolder, position: Position) -> list[list[int]]:
 
 def test_every_tenth_commit_writes() -> None:
     """A commit writes when all commits since the last writing one are in every record."""
-    assert [n for n in range(-1, 41) if history.is_due(n)] == [10, 20, 30, 40]
+    assert [n for n in range(-1, 41) if history.is_due(n)] == [*range(5, 41, 5)]
     assert FEWEST == 10
 
 
@@ -82,8 +82,18 @@ def test_a_write_that_failed_is_made_good(folder: TopicFolder) -> None:
     position = committed(begun(), 40, folder, failing=range(15, 25))
     assert read_all(folder, position) == [list(range(20, 0, -1))]
     position = committed(position, 40, folder, failing=range(45, 65))
-    older = [*range(60, 50, -1), *range(40, 0, -1)]
+    older = [*range(60, 45, -1), *range(40, 0, -1)]
     assert read_all(folder, position) == [older]
+
+
+@pytest.mark.parametrize("left_out", range(5, 40, 5))
+def test_one_write_may_be_left_out(folder: TopicFolder, left_out: int) -> None:
+    """Also where a record has the fewest commits that it may have, no batch is missing then."""
+    for number in range(1, 41):
+        if history.is_due(number) and number != left_out:
+            history.add(folder, "e1", commits(max(1, number - FEWEST + 1), number))
+    older = history.older(folder, Cursor(epoch="e1", before=41), begun())
+    assert numbers(older) == list(range(40, 0, -1))
 
 
 def test_a_repeated_write_changes_nothing(folder: TopicFolder) -> None:
@@ -159,12 +169,16 @@ def test_a_position_with_all_of_its_batches_has_none_older() -> None:
     assert history.before_recent(position) is None
 
 
-def without_time() -> str:
-    return history.with_commits({}, [replace(commits(1, 1)[0], at="soon")])[1]
+def changed_line(**changes: Any) -> str:
+    return history.with_commits({}, [replace(commits(1, 1)[0], **changes)])[1]
 
 
 @pytest.mark.parametrize(
-    "text", ["{", "[]\n", '{"batch_number": 1, "at": 2}\n', without_time(), "[" * 9999]
+    "text",
+    [
+        *("{", "[]\n", "[" * 9999, '{"batch_number": 1, "at": 2}\n', '{"batch_number": 1e999}'),
+        *(changed_line(at="soon"), changed_line(fetch_ms=10**20), changed_line(run="\ud800")),
+    ],
 )
 def test_a_file_that_is_no_history(
     folder: TopicFolder, text: str, caplog: pytest.LogCaptureFixture
@@ -175,10 +189,10 @@ def test_a_file_that_is_no_history(
     file.write_text(text)
     with pytest.raises(StagingError, match="is no history of batches"):
         history.older(folder, Cursor(epoch="e1", before=9), begun())
-    if "batch_number" not in text:
+    if "batch_number" not in text or "1e999" in text:
         with caplog.at_level(logging.WARNING):
             history.keep(folder, replace(begun(), batch_number=10, recent=tuple(commits(1, 10))))
         [warning] = caplog.messages
         assert "could not be written" in warning
         assert "Remove it" in warning
-        assert "commit 20" in warning
+        assert "commit 15" in warning

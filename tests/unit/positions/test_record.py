@@ -341,6 +341,8 @@ def changed(**changes: Any) -> str:
         (changed(replay_id="0a\n"), r"`replay_id` is '0a\\n'"),
         (changed(epoch="../x"), "`epoch` is '../x'"),
         (changed(epoch=""), "`epoch` is ''"),
+        (changed(previous_epoch="../y/x1"), "`previous_epoch` is '../y/x1'"),
+        (changed(previous_batch_number=-5), "must be 0 or more"),
         (changed(committed_by={"who": 1}), "unexpected keyword argument 'who'"),
         (changed(committed_by={"dag": 3}), "`committed_by.dag` is 3"),
         (changed(recent=[1]), "not iterable"),
