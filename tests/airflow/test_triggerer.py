@@ -53,6 +53,7 @@ def test_killed_while_it_waits(here: Deployment) -> None:
     assert "The consumer secret is wrong" in failing.log()
 
 
+@pytest.mark.soak
 def test_killed_right_after_a_file_was_closed(here: Deployment) -> None:
     """After a triggerer's death no event of a closed file is delivered again, and all land once.
 

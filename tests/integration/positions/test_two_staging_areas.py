@@ -47,6 +47,7 @@ def test_two_areas_lose_and_double_nothing_with_many_seeds(
 
 
 @pytest.mark.full
+@pytest.mark.soak
 def test_without_a_read_back_an_event_is_staged_under_a_replaced_record(
     bus: Emulator, tmp_path: Path
 ) -> None:
@@ -56,6 +57,7 @@ def test_without_a_read_back_an_event_is_staged_under_a_replaced_record(
 
 
 @pytest.mark.full
+@pytest.mark.soak
 @pytest.mark.parametrize("start", ["latest", "earliest"])
 def test_without_a_look_before_landing_events_land_twice(
     bus: Emulator, tmp_path: Path, start: str

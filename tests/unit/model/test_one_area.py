@@ -190,6 +190,7 @@ def test_events_beyond_a_batch_beside_other_files_do_no_harm() -> None:
             world(run("A", tries=1), B, begun=False, kills=1),
             80_000,
             id="two-first-runs-and-killed",
+            marks=pytest.mark.soak,
         ),
         pytest.param(
             Rules(),

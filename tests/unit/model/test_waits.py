@@ -247,12 +247,14 @@ def test_a_broken_rule_of_waiting_is_noticed(
             world(A, run("C", tries=1), bus="", later="a", kills=1, keepalives=1, pauses=1),
             100_000,
             id="stopped-and-killed",
+            marks=pytest.mark.soak,
         ),
         pytest.param(
             Rules(initial_replay="latest").including(rules.SWAP),
             world(A, B, C, bus="", later="a", start="latest", keepalives=1, pauses=1),
             50_000,
             id="three-at-latest-and-stopped",
+            marks=pytest.mark.soak,
         ),
         pytest.param(
             AT_LATEST,
