@@ -73,7 +73,7 @@ SOAKED := tests/spark tests/cluster tests/airflow $(addprefix --ignore=,$(filter
 
 proof: dev ## kill at every named crash point, then print the figures
 	@python -m tests.proof forget
-	@status=0; python -m pytest -q $(PROOF) $(ARGS) || status=1; python -m pytest -q -m soak $(SOAKED) || status=1; python -m tests.proof report || status=1; exit $$status
+	@status=0; python -m pytest -q $(PROOF) $(ARGS) || status=1; $(if $(ARGS),,python -m pytest -q -m soak $(SOAKED) || status=1;) python -m tests.proof report || status=1; exit $$status
 
 soak: dev ## rounds of random kills and faults (ROUNDS=300 SEED=... SPARK_EVERY=25)
 	@python -m tests.proof soak $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SEED),--seed $(SEED)) $(if $(SPARK_EVERY),--spark-every $(SPARK_EVERY))

@@ -78,11 +78,13 @@ class Reached:
         return Position.from_json(origins[-1].position, where)
 
     def lost_at(self) -> tuple[str, int]:
-        """Return the newest epoch, and the number of its newest landed batch, without a record."""
-        begun, landed = self.last_begun(), self.landed
-        if begun is None:
-            return "", 0
-        return begun.epoch, landed.batch_number if landed and landed.epoch == begun.epoch else 0
+        """Return the epoch of a position whose record is lost, and its newest landed batch.
+
+        The epoch is empty if none was begun; the batch number is 0 if none of it has landed.
+        """
+        origins, landed = self.folder.origins(), self.landed
+        epoch = origins[-1].epoch if origins else ""
+        return epoch, landed.batch_number if landed and landed.epoch == epoch else 0
 
 
 def reach(args: Namespace, *, mend: bool = False, may_log_in: bool = False) -> Reached:

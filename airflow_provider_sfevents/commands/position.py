@@ -198,9 +198,12 @@ def forget_held(reached: Reached) -> None:
 
 
 def keep_known(folder: TopicFolder, position: Position) -> None:
-    """Keep beside the batches what a record knows alone, before it is replaced or deleted.
+    """Keep beside the batches what only the record knows, before it is replaced or deleted.
 
-    A move by the page writes no origin, because it may not see the staging area.
+    That is the recent commits; and the beginning of an epoch that the page began, since the page
+    moves positions whose staging area it does not see.
+
+    :raises StagingError: the beginning cannot be written.
     """
     history.keep(folder, position)
     if position.batch_number == 0:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 EVERY = FEWEST // 2
+"""So many commits lie between two that add to the history: half of those that a record keeps."""
 
 MOST = 100
 """Number of batches that are read at once."""
@@ -217,8 +218,9 @@ def _commit(file: UPath, line: str) -> Commit:
     if wrong := record_text.wrong_part(parts) or record_text.wrong_time(times):
         raise _unusable(file, wrong)
     try:
-        "".join(map(str, (commit.begun_at, *commit.to_row()))).encode()  # half a surrogate pair
-    except (OverflowError, ValueError) as error:
+        shown = (commit.begun_at, *commit.to_row())
+        "".join(map(str, shown)).encode()
+    except (OverflowError, UnicodeEncodeError) as error:  # no such time, or half a character
         raise _unusable(file, error) from error
     return commit
 

@@ -347,7 +347,7 @@ def _wrong_in(position: Position) -> str:
     """Return what is wrong with a value of the right type; empty if nothing is."""
     if min(position.batch_number, position.previous_batch_number, position.events_total) < 0:
         return "batch numbers and `events_total` must be 0 or more"
-    epochs = {"epoch": position.epoch, "previous_epoch": position.previous_epoch or "none"}
+    epochs = {"epoch": position.epoch, "previous_epoch": position.previous_epoch or position.epoch}
     for name, epoch in epochs.items():
         if not record_text.is_epoch(epoch):
             return f"`{name}` is {epoch!r}; it must be a word of letters, digits, - and _"
@@ -360,13 +360,11 @@ def _wrong_in(position: Position) -> str:
     if position.pinned_by not in ("", KEEPALIVE, EVENT):
         return f"`pinned_by` is {position.pinned_by!r}; it must be {KEEPALIVE}, {EVENT} or empty"
     # Times that are computed with; those that are only shown may be anything.
-    times = {
-        "committed_at": position.committed_at,
-        "last_event_at": position.last_event_at,
-        "resume_after_at": position.resume_after_at,
-        "committed_by.run_after": position.committed_by.run_after,
-        **{f"recent[{n}].at": commit.at for n, commit in enumerate(position.recent)},
-    }
+    may_lack = {name: getattr(position, name) for name in ("last_event_at", "resume_after_at")}
+    may_lack["committed_by.run_after"] = position.committed_by.run_after
+    times = {name: value for name, value in may_lack.items() if value}
+    times["committed_at"] = position.committed_at
+    times |= {f"recent[{n}].at": commit.at for n, commit in enumerate(position.recent)}
     parts: list[tuple[str, Any]] = [
         ("committed_by", position.committed_by),
         *((f"recent[{n}]", commit) for n, commit in enumerate(position.recent)),

@@ -161,11 +161,11 @@ def _differences(value: dict[str, Any], types: dict[str, type]) -> str:
 
 
 def wrong_time(times: Mapping[str, str]) -> str:
-    """Return which of the times, by name, is none; those of commits alone may not be empty."""
+    """Return which of the times, by name, is none."""
     return ", ".join(
         f"`{name}` is {value!r}; it must be a time with its zone in ISO 8601"
         for name, value in times.items()
-        if (value or name.rpartition(".")[2] in ("committed_at", "at")) and not is_time(value)
+        if not is_time(value)
     )
 
 

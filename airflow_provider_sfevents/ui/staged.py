@@ -11,8 +11,8 @@
 
 from __future__ import annotations
 
+import logging
 from argparse import Namespace
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,11 @@ from airflow_provider_sfevents.commands.position import (
     keep_known,
 )
 from airflow_provider_sfevents.commands.stores import open_row
-from airflow_provider_sfevents.exceptions import PositionConflictError, SfEventsError
+from airflow_provider_sfevents.exceptions import (
+    PositionConflictError,
+    SfEventsError,
+    StagingError,
+)
 from airflow_provider_sfevents.hooks.staging_access import staging_root
 from airflow_provider_sfevents.staging import leases
 from airflow_provider_sfevents.staging.area import StagingArea
@@ -36,6 +40,9 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.commands.tasks.stored_tasks import StoredTask
     from airflow_provider_sfevents.positions.record import Position
     from airflow_provider_sfevents.ui.position_views import Kept
+
+
+log = logging.getLogger(__name__)
 
 
 class UnseenError(SfEventsError):
@@ -147,9 +154,18 @@ def release(staged: StagedPosition, position: Position) -> str:
 
 
 def keep_history(kept: Kept, position: Position, task: StoredTask | None) -> None:
-    """Add to the history before a move, if the staging area is seen."""
-    with suppress(UnseenError):
+    """Add to the history before a move, if the staging area is seen; an error only warns."""
+    try:
         keep_known(reach(kept, position, task, moved=True).reached.folder, position)
+    except UnseenError:
+        pass
+    except StagingError as error:
+        log.warning(
+            "Epoch %s of %s is moved, and its beginning is not kept in the history: %s",
+            position.epoch,
+            position.topic,
+            error,
+        )
 
 
 def forget(staged: StagedPosition) -> str:

@@ -23,6 +23,7 @@ from airflow_provider_sfevents.batches import recovery
 from airflow_provider_sfevents.batches.position.position_writes import write_first
 from airflow_provider_sfevents.exceptions import ConfigurationError, PositionConflictError
 from airflow_provider_sfevents.positions import ownership, record, stores
+from airflow_provider_sfevents.positions.record_text import is_epoch
 from airflow_provider_sfevents.replay_point import ReplayPoint
 from airflow_provider_sfevents.staging.lease_holder import LeaseHolder
 from airflow_provider_sfevents.staging.manifest import LossWindow
@@ -348,7 +349,7 @@ def _first_position(
         at=datetime.now(UTC).isoformat(),
         by=request.run,
         staging_id=staging_id,
-        previous_epoch=forgotten.epochs[-1] if forgotten and forgotten.epochs else "",
+        previous_epoch=next(filter(is_epoch, reversed(forgotten.epochs if forgotten else [])), ""),
         losses=_forgotten_losses(forgotten, start),
         owns=request.owns,
         transport=request.transport,

@@ -77,6 +77,21 @@ def test_a_history_that_cannot_be_written_fails_no_batch(
     assert older(consumer) == [(epoch, number) for number in range(5, 0, -1)]
 
 
+def test_a_folder_that_is_no_epoch_is_not_followed(bus: Emulator, consumer: Consumer) -> None:
+    """After a position was forgotten, a folder with a name that no epoch has is passed over."""
+    run_batches(bus, consumer, 1)
+    folder = folder_of(consumer)
+    epoch = consumer.position.epoch
+    (folder.folder / epoch).rename(folder.folder / "my notes")
+    folder.forget("2026-01-01")
+    forgotten = folder.forgotten()
+    assert forgotten is not None
+    assert forgotten.epochs == [epoch, "my notes"]
+    consumer.positions.clear()
+    run_batches(bus, consumer, 2)
+    assert (consumer.position.previous_epoch, consumer.position.batch_number) == (epoch, 2)
+
+
 def test_the_history_of_a_forgotten_position_stays(bus: Emulator, consumer: Consumer) -> None:
     """The next first run knows where the forgotten epoch ended."""
     run_batches(bus, consumer, 10)

@@ -108,6 +108,16 @@ def test_moves_without_a_run_in_between_keep_the_history(page: Page, tmp_path: P
     assert numbers(batches) == list(range(13, 0, -1))
 
 
+def test_a_move_goes_on_where_nothing_can_be_kept(page: Page, tmp_path: Path) -> None:
+    """An epoch whose beginning cannot be written is moved all the same."""
+    topic = keep(page, tmp_path, 13)
+    assert page.post("/api/position/move", "op", page.seen(start="latest")).status_code == 200
+    epoch = page.position().epoch
+    (topic.folder / epoch).write_text("a file where the folder should be")
+    assert page.post("/api/position/move", "op", page.seen(start="earliest")).status_code == 200
+    assert page.position().previous_epoch == epoch
+
+
 def test_after_a_move_an_area_without_the_batches_has_its_reason(
     page: Page, tmp_path: Path
 ) -> None:
