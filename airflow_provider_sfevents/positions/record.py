@@ -345,8 +345,9 @@ def _contradiction(position: Position, manifest: Manifest) -> str:
 
 def _wrong_in(position: Position) -> str:
     """Return what is wrong with a value of the right type; empty if nothing is."""
-    if min(position.batch_number, position.previous_batch_number, position.events_total) < 0:
-        return "batch numbers and `events_total` must be 0 or more"
+    for name in ("batch_number", "previous_batch_number", "events_total"):
+        if getattr(position, name) < 0:
+            return f"`{name}` is {getattr(position, name)}; it must be 0 or more"
     epochs = {"epoch": position.epoch, "previous_epoch": position.previous_epoch or position.epoch}
     for name, epoch in epochs.items():
         if not record_text.is_epoch(epoch):
