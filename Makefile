@@ -68,8 +68,8 @@ format: dev ## put the code into the form that `make check` wants
 PROOF := tests/proof tests/spark/test_upkeep_killed.py tests/spark/test_apply_histories.py \
 	tests/integration/positions/test_two_staging_areas.py tests/unit/model \
 	tests/unit/changes/test_histories.py tests/integration/streaming/test_transport_histories.py
-# Of these only what is marked; the folders of PROOF run as a whole.
-SOAKED := tests/spark tests/cluster tests/airflow $(addprefix --ignore=,$(filter tests/spark/%,$(PROOF)))
+# Of the others only what is marked `soak`.
+SOAKED := tests $(addprefix --ignore=,$(PROOF))
 
 proof: dev ## kill at every named crash point, then print the figures
 	@python -m tests.proof forget

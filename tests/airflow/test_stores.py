@@ -24,6 +24,7 @@ def topic(here: Deployment) -> Topic:
     return here.topic("Kept")
 
 
+@pytest.mark.soak
 def test_every_store_through_runs_retries_and_a_clear(here: Deployment, topic: Topic) -> None:
     """In every store, the position is at the last batch's end after a run, a retry and a clear.
 

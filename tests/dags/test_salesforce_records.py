@@ -21,6 +21,7 @@ pytestmark = [
     pytest.mark.airflow,
     pytest.mark.spark,
     pytest.mark.full,
+    pytest.mark.soak,
     pytest.mark.timeout(3600),
 ]
 

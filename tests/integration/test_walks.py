@@ -36,6 +36,7 @@ def test_the_walks_are_short() -> None:
     walks()
 
 
+@pytest.mark.soak
 @pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.timeout(1000)

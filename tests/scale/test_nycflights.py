@@ -17,7 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-pytestmark = [pytest.mark.full, pytest.mark.airflow, pytest.mark.spark, pytest.mark.timeout(1200)]
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.soak,
+    pytest.mark.airflow,
+    pytest.mark.spark,
+    pytest.mark.timeout(1200),
+]
 
 BATCH_EVENTS = 30_000
 BATCHES = [30_000, 30_000, 20_789]

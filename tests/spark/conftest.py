@@ -63,6 +63,7 @@ def spark(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]
         .config(map=quick_start("local[2]", 0, {}))
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.databricks.delta.snapshotPartitions", "2")
         .config("spark.python.sql.dataFrameDebugging.enabled", "false")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
@@ -315,6 +316,13 @@ SOAKED_DELTA = pytest.mark.parametrize(
     "table_format", [pytest.param("delta", marks=pytest.mark.soak), "iceberg"], indirect=True
 )
 """Of a long test, `make test-full` has the format with the quicker commits, `make proof` both."""
+
+SOAKED_DELTA_OF_ANY = pytest.mark.parametrize(
+    "any_tables",
+    ["parquet", pytest.param("delta", marks=pytest.mark.soak), "iceberg"],
+    indirect=True,
+)
+"""As `SOAKED_DELTA`, of a test with Parquet tables, too."""
 
 
 @pytest.fixture

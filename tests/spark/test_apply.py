@@ -12,6 +12,7 @@ from airflow_provider_sfevents.exceptions import ConfigurationError, PositionCon
 from airflow_provider_sfevents.spark.changes.tables import APPLY_ORDER
 from airflow_provider_sfevents.spark.current_state.snapshot.apply_snapshot import apply_snapshot
 from airflow_provider_sfevents.spark.current_state.state_tables import STATE_TABLES, open_state
+from tests.spark.conftest import SOAKED_DELTA
 from tests.spark.orgs import A, B, CurrentState, JobKilledError, event, killing
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ def one_state(spark: Any, staging: Staging, tmp_path: Path, jars: Any) -> Curren
     return CurrentState(spark, str(tmp_path / "current state"), "iceberg", staging)
 
 
+@SOAKED_DELTA
 def test_records_come_change_and_go(state: CurrentState, staging: Staging) -> None:
     """Updates set the fields that they name, a new field is added, and a batch applies once."""
     first = state.stage(
@@ -121,6 +123,7 @@ def test_an_empty_start_from_a_later_batch_leaves_no_table(
     assert not any(map(tables.exists, (*STATE_TABLES, "Account")))
 
 
+@pytest.mark.soak
 def test_killed_after_any_commit_it_comes_to_the_same_end(
     one_state: CurrentState, staging: Staging
 ) -> None:

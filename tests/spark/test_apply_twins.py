@@ -160,6 +160,7 @@ def test_a_stale_run_changes_nothing_by_any_statement(
         assert records.rows(TABLES.get(name, name)) != there, name
 
 
+@SOAKED_DELTA
 def test_old_identities_go_in_the_commit_that_adds_new_ones(
     table_format: str, spark: Any, tmp_path: Path
 ) -> None:

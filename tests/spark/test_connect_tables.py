@@ -29,6 +29,7 @@ __all__ = [
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.full,
+    pytest.mark.soak,
     pytest.mark.timeout(600),
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]

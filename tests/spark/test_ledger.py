@@ -19,7 +19,7 @@ from airflow_provider_sfevents.spark.tables.merging.merged_ledger import (
 )
 from airflow_provider_sfevents.spark.tables.opening import open_dialect
 from tests.harness.killed import Killed, kill
-from tests.spark.conftest import at
+from tests.spark.conftest import SOAKED_DELTA, at
 from tests.unit.spark.tables.test_ledger import ROW
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ def opened(tables: Tables) -> MergedLedger:
     return MergedLedger(session, dialect)
 
 
+@SOAKED_DELTA
 def test_a_row_lands_with_the_next_revision_and_never_over_another_form(tables: Tables) -> None:
     """A claim keeps another form out, is replaced by the next claim, and goes with the landing."""
     books = opened(tables)
@@ -104,6 +105,7 @@ def test_two_forms_that_say_at_once_that_they_have_landed(tables: Tables) -> Non
     assert row.attempt in said
 
 
+@SOAKED_DELTA
 def test_a_landing_killed_around_its_row_is_completed_by_the_next(
     tables: Tables, staging: Staging
 ) -> None:

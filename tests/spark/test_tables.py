@@ -11,6 +11,7 @@ from airflow_provider_sfevents.exceptions import ConfigurationError, NotLandedEr
 from airflow_provider_sfevents.spark.landing.land_batch import land
 from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from tests.harness.jars import or_skip
+from tests.spark.conftest import SOAKED_DELTA
 from tests.spark.lakes import Tables, by_name
 
 if TYPE_CHECKING:
@@ -133,6 +134,7 @@ def test_tables_are_partitioned_as_asked(
     assert len(tables.events()) == 3
 
 
+@SOAKED_DELTA
 def test_only_the_files_of_the_batchs_dates_are_rewritten(tables: Tables, staging: Staging) -> None:
     """Landing again leaves the data files of other dates, and of other batches, as they are."""
     tables.land(staging.write([staging.order(n, day=n) for n in range(3)], batch_number=2))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_sfevents.spark import read_quarantine, read_table
-from tests.spark.conftest import FIRST_DAY_MS
+from tests.spark.conftest import FIRST_DAY_MS, SOAKED_DELTA_OF_ANY
 
 if TYPE_CHECKING:
     from tests.spark.conftest import Staging
@@ -92,6 +92,7 @@ NEW_VALUES = {
 }
 
 
+@SOAKED_DELTA_OF_ANY
 def test_a_table_lives_through_all_that_a_schema_does(any_tables: Tables, staging: Staging) -> None:
     """Columns are added and never dropped, each keeps its type, and the ledger has each change."""
     tables, at = any_tables, FIRST_DAY_MS
@@ -153,6 +154,7 @@ def test_a_table_lives_through_all_that_a_schema_does(any_tables: Tables, stagin
     ]
 
 
+@SOAKED_DELTA_OF_ANY
 def test_a_table_without_a_record_of_its_columns_is_landed_into(
     any_tables: Tables, staging: Staging
 ) -> None:
@@ -200,6 +202,7 @@ def test_a_field_that_is_named_like_a_column_of_the_landing_keeps_its_values(
     assert any_tables.rows("Order__e", *names) == [("id-0", "mine", "G")]
 
 
+@SOAKED_DELTA_OF_ANY
 def test_landed_batches_and_quarantine_are_read_alike_in_every_format(
     any_tables: Tables, staging: Staging
 ) -> None:

@@ -19,7 +19,7 @@ from airflow_provider_sfevents.spark.tables.merging import conflicts
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Manifest
 from tests.harness.killed import Killed, kill
-from tests.spark.conftest import Staging, at
+from tests.spark.conftest import SOAKED_DELTA, Staging, at
 from tests.spark.lakes import by_path
 
 if TYPE_CHECKING:
@@ -118,6 +118,7 @@ def test_readers_of_landed_batches_see_no_part_of_a_killed_one(
     assert [row.batch_id for row in landed.collect()] == ["0f3c-2"]
 
 
+@SOAKED_DELTA
 def test_twins_that_commit_at_the_same_time_leave_every_row_once(
     tables: Tables, staging: Staging
 ) -> None:
