@@ -15,6 +15,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.spark.changes.tables import RECORD_ID
+from airflow_provider_sfevents.spark.tables.projection import parsed
 from airflow_provider_sfevents.spark.tables.statements import text
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def local_rows(
     """Make a DataFrame of rows in the driver; instants keep their zone."""
     import pyarrow as pa
 
-    schema = _schema(spark, columns) if isinstance(columns, str) else columns
+    schema = parsed(columns) if isinstance(columns, str) else columns
     table = pa.Table.from_pylist(list(rows), _arrow(schema))
     return _frame(spark, table, schema)
 
@@ -91,9 +92,15 @@ def once(spark: SparkSession, rows: DataFrame, folder: str, *, few: bool) -> Dat
     :param folder: URL for the files of many rows; the folder does not exist yet.
     """
     if few:
-        return _frame(spark, rows.toArrow(), rows.schema)
+        return counted_here(spark, rows)[0]
     rows.write.parquet(folder)
     return spark.read.schema(rows.schema).parquet(folder)
+
+
+def counted_here(spark: SparkSession, rows: DataFrame) -> tuple[DataFrame, int]:
+    """Compute few rows once, and count them; they stay in the driver."""
+    found = rows.toArrow()
+    return _frame(spark, found, rows.schema), found.num_rows
 
 
 def mapped(rows: DataFrame, act: Act, columns: str) -> DataFrame:
@@ -129,7 +136,7 @@ def acted(
 
     if not few:
         return once(spark, mapped(rows, act, columns), folder, few=False)
-    schema = _schema(spark, columns)
+    schema = parsed(columns)
     made = act(iter(rows.toArrow().to_batches()))
     return _frame(spark, pa.Table.from_batches(made, _arrow(schema)), schema)
 
@@ -159,10 +166,6 @@ def together(frames: Sequence[DataFrame]) -> DataFrame:
 def _frame(spark: SparkSession, table: pa.Table, schema: StructType) -> DataFrame:
     # PySpark takes no table without a row.
     return spark.createDataFrame(table if table.num_rows else [], schema)
-
-
-def _schema(spark: SparkSession, columns: str) -> StructType:
-    return spark.createDataFrame([], columns).schema
 
 
 def _arrow(schema: StructType) -> pa.Schema:

@@ -24,6 +24,7 @@ from airflow_provider_sfevents.spark.current_state.state_rows import (
 from airflow_provider_sfevents.spark.files import Files
 from airflow_provider_sfevents.spark.tables import statements
 from airflow_provider_sfevents.spark.tables.opening import open_dialect
+from airflow_provider_sfevents.spark.tables.projection import parsed
 from airflow_provider_sfevents.spark.tables.table_options import state_options
 from airflow_provider_sfevents.spark.tables.type_records import TypeRecords
 
@@ -145,7 +146,7 @@ class StateTables:
 
     def make(self, table: str, columns: str) -> None:
         target = self._dialect.identifier(table)
-        wanted = self.spark.createDataFrame([], columns).schema
+        wanted = parsed(columns)
         if not self.exists(table):
             self.spark.sql(
                 statements.create(

@@ -26,6 +26,7 @@ from airflow_provider_sfevents.spark.current_state.frames import (
     FEW_BYTES,
     acted,
     collected,
+    counted_here,
     empty_list,
     local_rows,
     mapped,
@@ -212,8 +213,12 @@ class Arrived:
                 for one in found
                 for ordinal in one.select("event_ordinal").toArrow().column(0).to_pylist()
             )
-            rows = once(self._spark, find(known), f"{self._folder}/{at}", few=self.few)
-            number += rows.count()
+            if self.few:
+                rows, there = counted_here(self._spark, find(known))
+            else:
+                rows = once(self._spark, find(known), f"{self._folder}/{at}", few=False)
+                there = rows.count()
+            number += there
             found.append(rows)
         if number != self._number:
             raise StagingError(
