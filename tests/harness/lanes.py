@@ -24,8 +24,6 @@ LONGEST_FIRST = (
     "tests/integration/test_wheel",
     "tests/proof/",
     "tests/cluster/",
-    "tests/dags/test_salesforce_records",
-    "tests/scale/",
     "tests/dags/",
     "tests/integration/test_demo",
     "tests/integration/storage/",

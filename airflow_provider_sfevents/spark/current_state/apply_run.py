@@ -23,7 +23,6 @@ from airflow_provider_sfevents.spark.current_state import state_merges
 from airflow_provider_sfevents.spark.current_state.frames import local_rows
 from airflow_provider_sfevents.spark.current_state.state_tables import PROGRESS
 from airflow_provider_sfevents.spark.tables.merging.conflicts import retry_conflicts
-from airflow_provider_sfevents.spark.tables.sessions import few_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -95,8 +94,7 @@ class ApplyRun:
         if (progress, entities) == (self.progress, self.entities):
             return
         source = self._row(progress, entities)
-        with few_rows(self.state.spark):
-            changed = self.state.merge(PROGRESS, source, state_merges.advance, writer="")
+        changed = self.state.merge(PROGRESS, source, state_merges.advance, writer="")
         self.progress, self.entities = progress, entities
         if changed:
             self._version = self.state.version(PROGRESS)
