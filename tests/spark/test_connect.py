@@ -1,4 +1,4 @@
-"""Landing and applying in sessions of a Spark Connect server, by the tests of classic sessions."""
+"""Landing in sessions of a Spark Connect server, by a test of classic sessions."""
 
 from __future__ import annotations
 
@@ -8,14 +8,8 @@ from airflow_provider_sfevents.spark.tables.sessions import few_rows
 from airflow_provider_sfevents.submit.connect_session import ConnectSession
 from tests.spark.connected import server_url, session_of, spark
 from tests.spark.test_landing import test_each_event_type_lands_in_its_own_table
-from tests.spark.test_tables import test_each_landing_is_one_commit_for_each_table
 
-__all__ = [
-    "server_url",
-    "spark",
-    "test_each_event_type_lands_in_its_own_table",
-    "test_each_landing_is_one_commit_for_each_table",
-]
+__all__ = ["server_url", "spark", "test_each_event_type_lands_in_its_own_table"]
 
 pytestmark = [
     pytest.mark.spark,

@@ -12,6 +12,7 @@ from tests.harness.jars import Jars, or_skip
 from tests.spark.connected import server_url, spark
 from tests.spark.test_apply_snapshots import test_tables_are_seeded_by_bulk_and_by_rest
 from tests.spark.test_tables import (
+    test_each_landing_is_one_commit_for_each_table,
     test_events_delivered_again_land_once,
     test_landing_another_form_replaces_exactly_the_batchs_rows,
 )
@@ -20,6 +21,7 @@ from tests.spark.test_upkeep import test_many_small_files_become_few_with_the_sa
 __all__ = [
     "server_url",
     "spark",
+    "test_each_landing_is_one_commit_for_each_table",
     "test_events_delivered_again_land_once",
     "test_landing_another_form_replaces_exactly_the_batchs_rows",
     "test_many_small_files_become_few_with_the_same_rows",

@@ -80,9 +80,18 @@ def land_and_apply(
 ) -> Receipt:
     """Land a batch in the event tables, apply it to the current-state tables, write the receipt.
 
+    A second apply changes nothing.
+
     :param stores: as of `Files`.
+    :returns: the receipt; its `applied` counts what became of events (`applied`, `kept`,
+        `repeated`, `unapplied`, `old`, `contained`), the events that are held back, and the
+        records and entities that are marked now.
     :raises NotLandedError: another form of the batch has landed, not the one staged here; nothing
         is applied.
+    :raises PositionConflictError: the tables are fed by another source, batches before this one are
+        missing, or another job is at work.
+    :raises StagingError: the batch is not whole.
+    :raises ConfigurationError: something that was asked for cannot be.
     """
     if options.flush:
         return _flush(spark, options, stores)
@@ -140,32 +149,12 @@ def _flush(spark: SparkSession, options: ApplyOptions, stores: Stores | None) ->
     return receipt
 
 
-def apply_batch(
-    spark: SparkSession, options: ApplyOptions, landed: LandedBatch, stores: Stores | None = None
-) -> dict[str, int]:
-    """Apply a landed batch to the current-state tables; a second apply changes nothing.
-
-    :param stores: as of `Files`.
-    :returns: what became of events (`applied`, `kept`, `repeated`, `unapplied`, `old`,
-        `contained`), how many are `held`, and how many records and entities are marked now.
-    :raises PositionConflictError: the tables are fed by another source, batches before this one are
-        missing, or another job is at work.
-    :raises StagingError: the batch is not whole.
-    :raises ConfigurationError: something that was asked for cannot be.
-    """
-    state = _open(spark, options, stores)
-    with ExitStack() as stack:
-        start = partial(_started, stack, state, options)
-        return _applied(landed, state, start(), options, start)
-
-
 def flush_transaction(
     spark: SparkSession, options: ApplyOptions, manifest: Manifest, stores: Stores | None = None
 ) -> dict[str, int]:
     """Flush a batch's open transaction after silence; no event is read.
 
-    Results and errors are those of `apply_batch`.
-
+    :returns: counts, as of `land_and_apply`, whose errors can be raised here, too.
     :raises PositionConflictError: the batch has not been applied.
     """
     began = time.monotonic()

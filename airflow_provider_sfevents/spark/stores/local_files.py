@@ -136,7 +136,11 @@ def _make_folder(path: Path) -> None:
 
 
 def _is_file(path: str) -> bool:
-    return os.path.lexists(path) and not os.path.isdir(path)  # noqa: PTH112 - a name, not a Path
+    """Look once: of two looks, the second may come after the folder has gone."""
+    try:
+        return not stat.S_ISDIR(Path(path).stat().st_mode)
+    except OSError:
+        return False
 
 
 def _below(folder: str, prefix: str) -> Iterator[str]:

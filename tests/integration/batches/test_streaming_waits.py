@@ -200,16 +200,18 @@ def test_latest_in_a_wait(bus: Emulator, consumer: Consumer, waiter: Waiter) -> 
 
 
 KILLED_AT = (
-    (steps.AUTHENTICATED, 1),
     (steps.POSITION_BEGUN, 1),
+    (steps.DELIVERED, 2),
+    (steps.MANIFEST_WRITTEN, 1),
+)
+OTHERWISE_KILLED_AT = (
+    (steps.AUTHENTICATED, 1),
     (steps.ORIGIN_WRITTEN, 1),
     (steps.LEASED, 1),
     (steps.DELIVERED, 1),
-    (steps.DELIVERED, 2),
     (steps.SCHEMA_KEPT, 1),
     (steps.PART_CLOSED, 1),
     (steps.MANIFEST_NEXT, 1),
-    (steps.MANIFEST_WRITTEN, 1),
     (steps.CARRY_OVER_NEXT, 1),
     (steps.CARRY_OVER_LEASED, 1),
 )
@@ -219,7 +221,14 @@ KILLED_AT = (
     ("start", "step", "nth"),
     [
         *(("earliest", *point) for point in KILLED_AT),
-        *(pytest.param("latest", *one, marks=pytest.mark.full) for one in KILLED_AT[3:]),
+        *(
+            pytest.param(start, *point, marks=pytest.mark.full)
+            for start, points in (
+                ("earliest", OTHERWISE_KILLED_AT),
+                ("latest", KILLED_AT[1:] + OTHERWISE_KILLED_AT[2:]),
+            )
+            for point in points
+        ),
     ],
 )
 def test_a_kill_anywhere_loses_and_doubles_nothing(

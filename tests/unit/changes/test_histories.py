@@ -128,6 +128,7 @@ def test_many_histories(
     check()
 
 
+@pytest.mark.full
 def test_histories_meet_every_rule() -> None:
     """The generated histories are diverse: in some hundreds of them every rule has decided."""
     met: Counter[str] = Counter()

@@ -161,7 +161,7 @@ def test_a_task_that_was_thought_dead_wakes_up(first: World, at_least: int) -> N
     holds(explore(Rules(), first), at_least)
 
 
-@pytest.mark.parametrize("rule", [rules.CHECK, rules.ADVANCE])
+@pytest.mark.parametrize("rule", [pytest.param(rules.CHECK, marks=pytest.mark.full), rules.ADVANCE])
 def test_one_guard_stands_in_for_another(rule: str) -> None:
     """Unchecked leases, or a position that moves from anywhere, do no harm alone."""
     holds(explore(Rules().without(rule), world(A, B, bus="a", pauses=1)), 2_500)

@@ -52,6 +52,7 @@ def test_a_landing_that_does_not_look_for_others_finds_the_record_of_left_overs(
             world(A, ELSEWHERE, areas=2, bus="", later="ab", start="latest", keepalives=1, kills=1),
             15_000,
             id="set-by-hand",
+            marks=pytest.mark.full,
         ),
         pytest.param(
             LATEST,

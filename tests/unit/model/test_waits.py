@@ -128,7 +128,13 @@ def test_a_wait_is_killed_anywhere(surroundings: Rules, first: World, at_least: 
 @pytest.mark.parametrize(
     ("surroundings", "first", "at_least"),
     [
-        pytest.param(ONE_HOST, world(A, B, C, bus="", later="a", keepalives=1), 15_000, id="two"),
+        pytest.param(
+            ONE_HOST,
+            world(A, B, C, bus="", later="a", keepalives=1),
+            15_000,
+            id="two",
+            marks=pytest.mark.full,
+        ),
         pytest.param(
             ONE_HOST, world(A, B, begun=False, bus="", later="a", keepalives=1), 2_000, id="first"
         ),
@@ -143,6 +149,7 @@ def test_a_wait_is_killed_anywhere(surroundings: Rules, first: World, at_least: 
             world(A, C, bus="", later="ab", begun=False, start="latest", keepalives=1),
             15_000,
             id="first-run-at-latest",
+            marks=pytest.mark.full,
         ),
         pytest.param(
             STALE, world(A, C, run("D"), bus="ab", keepalives=1), 11_000, id="others-have-moved-on"

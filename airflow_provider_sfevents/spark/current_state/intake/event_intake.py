@@ -39,10 +39,16 @@ from airflow_provider_sfevents.spark.current_state.intake.event_order import (
     in_task,
     of_rows,
 )
-from airflow_provider_sfevents.spark.current_state.intake.seen_identities import seen_before
+from airflow_provider_sfevents.spark.current_state.intake.seen_identities import (
+    FIRST,
+    MET_SQL,
+    met,
+    seen_before,
+)
 from airflow_provider_sfevents.spark.current_state.state_rows import order_of, order_parts
 from airflow_provider_sfevents.spark.schema.envelope import GONE
 from airflow_provider_sfevents.spark.schema.field_types import quoted
+from airflow_provider_sfevents.spark.side_by_side import beside
 from airflow_provider_sfevents.spark.tables.statements import text
 
 if TYPE_CHECKING:
@@ -80,14 +86,12 @@ _NO_LISTS = tuple(f"{empty_list()} AS {name}" for name in _LISTS)
 _WIDE = (*_LISTS, "event_defect", "event_text")
 # A text's fields have the names of `Change`.
 _NAMES = "changed array<string>, nulled array<string>, diffs array<string>"
-_FIELDS = (
-    "explode(CASE WHEN event_text IS NULL THEN concat(changed_fields, nulled_fields, diff_fields) "
-    f"ELSE transform(array(from_json(event_text, '{_NAMES}')), "
-    "one -> concat(one.changed, one.nulled, one.diffs))[0] END)"
+_FIELDS = "explode(concat(changed_fields, nulled_fields, diff_fields)) AS field"
+_HELD_FIELDS = (
+    f"explode(transform(array(from_json(event_text, '{_NAMES}')), "
+    "one -> concat(one.changed, one.nulled, one.diffs))[0]) AS field"
 )
-_SEEN = dict(zip(_ORDER, ("seen_generation", "seen_batch_number", "seen_ordinal"), strict=True))
-_NEW = dict.fromkeys(_SEEN.values())
-_MET_SQL = ", ".join(("event_identity string", *(f"{name} bigint" for name in _SEEN.values())))
+_NEW = dict.fromkeys(FIRST)
 
 IN_DRIVER = 10_000
 """So many events the driver puts in order by itself."""
@@ -133,10 +137,12 @@ class Arrived:
         self.held = local_rows(state.spark, [], tables.OPEN_TRANSACTION_SQL)
         self.stale: DataFrame | None = None
         """Orders of rows that do not belong to the open transaction any more."""
-        self.met = local_rows(state.spark, [], _MET_SQL)
+        self.met = local_rows(state.spark, [], MET_SQL)
         """Identities of the events that have been seen, each with its first order."""
         self.repeats: DataFrame | None = None
         """Orders of events that are repeats."""
+        self.own_fields: Mapping[str, frozenset[str]] = {}
+        """Fields that the batch's own events name, by entity; only of many events."""
 
     @property
     def rows(self) -> DataFrame:
@@ -179,8 +185,14 @@ class Arrived:
         seen = seen_before(self._state, progress)
         if self.few:
             return self._ordered_here(light, seen, ended_by)
-        self.met = _met(seen, light)
+        self.met = met(seen, light)
         joined = light.join(self.met, "event_identity", "left")
+        with beside(partial(_fields_of, self.own)) as naming:
+            found = self._sorted(joined, ended_by)
+        self.own_fields = naming.result()
+        return found
+
+    def _sorted(self, joined: DataFrame, ended_by: str) -> Ordered:
         if self._total <= self._in_driver:
             return self._in_driver_sorted(collected(joined), ended_by)
         sorted_rows = mapped(joined.repartition(1), partial(in_task, ended_by), ANSWER_SQL)
@@ -234,17 +246,28 @@ class Arrived:
         asked = sorted({row["event_identity"] for row in rows if row["event_identity"]})
         found: dict[str, EventOrder] = {}
         if asked:
-            met = seen.where(f"event_identity IN ({', '.join(map(text, asked))})")
-            for row in collected(met.select("event_identity", *_ORDER)):
+            rows_met = seen.where(f"event_identity IN ({', '.join(map(text, asked))})")
+            for row in collected(rows_met.select("event_identity", *_ORDER)):
                 order = order_of(row, "event")
                 found[row["event_identity"]] = min(order, found.get(row["event_identity"], order))
         parts = {one: order_parts(order, "seen") for one, order in found.items()}
         self.met = local_rows(
-            self._spark, [{"event_identity": one, **parts[one]} for one in parts], _MET_SQL
+            self._spark, [{"event_identity": one, **parts[one]} for one in parts], MET_SQL
         )
         return self._in_driver_sorted(
             ({**row, **parts.get(row["event_identity"], _NEW)} for row in rows), ended_by
         )
+
+
+def _fields_of(events: DataFrame, fields: str = _FIELDS) -> Mapping[str, frozenset[str]]:
+    """Collect the fields that events name, by entity.
+
+    :param fields: SQL of a row for each field of an event.
+    """
+    found: dict[str, set[str]] = {}
+    for entity, name in events.selectExpr("entity_name", fields).distinct().collect():
+        found.setdefault(entity, set()).add(name)
+    return {entity: frozenset(names) for entity, names in found.items()}
 
 
 def _light(rows: DataFrame, is_own: str) -> DataFrame:
@@ -272,26 +295,6 @@ def open_conditions(place: tuple[int, int], progress: Progress | None) -> tuple[
     return is_open, f"NOT ({is_open}) AND {batch} <> {_literal(place)}"
 
 
-def _met(seen: DataFrame, light: DataFrame) -> DataFrame:
-    """Select the first order of each identity of these events that was seen.
-
-    Hashes of the events' identities go to the executors, and `seen` is not shuffled. Two identities
-    with one hash make a row that is joined with nothing later.
-    """
-    from pyspark.sql import functions as F  # noqa: N812 - the usual name
-
-    hashes = light.where("event_identity <> ''").selectExpr(
-        "xxhash64(event_identity) AS identity_hash"
-    )
-    is_one = F.expr("xxhash64(event_identity) = identity_hash")
-    return (
-        seen.join(F.broadcast(hashes), is_one, "left_semi")
-        .groupBy("event_identity")
-        .agg(F.expr(f"min({_PLACE}) AS first"))
-        .selectExpr("event_identity", *(f"first.{a} AS {b}" for a, b in _SEEN.items()))
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class Touched:
     """The records of an entity that events name.
@@ -299,7 +302,8 @@ class Touched:
     :param rows: `record_id`, once each, and `events`.
     :param named: `record_id`, any number of times each.
     :param ids: of the records, where they are few.
-    :param fields: that their events set in records that are there, as `Change.fields` has them.
+    :param fields: all that their events set in records that are there (`Change.fields`), and maybe
+        others that events of the batch name.
     """
 
     rows: DataFrame
@@ -312,12 +316,14 @@ class Released:
     """The events that are applied or kept now.
 
     :param rows: with the columns of `Arrived.rows`.
+    :param arrived: they are among these.
     """
 
-    def __init__(self, run: ApplyRun, rows: DataFrame, *, few: bool) -> None:
+    def __init__(self, run: ApplyRun, rows: DataFrame, arrived: Arrived) -> None:
         self._run = run
+        self._own_fields = arrived.own_fields
         self.rows = rows
-        self.few = few
+        self.few = arrived.few
 
     def touched(self, entity: str) -> Touched:
         from pyspark.sql import types as T  # noqa: N812 - the usual name
@@ -331,7 +337,8 @@ class Released:
         )
         if not self.few:
             listed = named.groupBy("record_id").agg({"event": "collect_list"})
-            fields = frozenset(row[0] for row in events.selectExpr(_FIELDS).distinct().collect())
+            held = _fields_of(events.where("event_text IS NOT NULL"), _HELD_FIELDS)
+            fields = frozenset().union(held.get(entity, ()), self._own_fields.get(entity, ()))
             return Touched(listed.toDF("record_id", "events"), named, None, fields)
         found: dict[str, list[dict[str, Any]]] = {}
         fields = frozenset[str]()
@@ -352,7 +359,7 @@ def released_events(run: ApplyRun, arrived: Arrived, order: Ordered) -> Released
     rows = _news(arrived, arrived.rows, order)
     if order.open_from is not None:
         rows = rows.where(f"{_PLACE} < {_literal(order.open_from)}")
-    return Released(run, rows, few=arrived.few)
+    return Released(run, rows, arrived)
 
 
 def _news(arrived: Arrived, events: DataFrame, order: Ordered) -> DataFrame:

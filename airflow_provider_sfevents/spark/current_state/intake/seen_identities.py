@@ -26,11 +26,42 @@ if TYPE_CHECKING:
 _KEY = ["event_identity", "event_generation", "event_batch_number", "event_ordinal"]
 _SWEEP_EVERY = 10
 
+FIRST = ("seen_generation", "seen_batch_number", "seen_ordinal")
+"""Names of the parts of the order at which an identity was seen first."""
+MET_SQL = ", ".join(("event_identity string", *(f"{name} bigint" for name in FIRST)))
+"""Columns of identities that were seen before."""
+
 
 def seen_before(state: StateTables, progress: Progress | None) -> DataFrame:
     """Select the identities of the batches that were applied, of one version of the table."""
     seen = state.rows(state_tables.SEEN, tables.SEEN_SQL, pinned=True)
     return seen.where(f"NOT ({_never_applied(progress)})")
+
+
+def met(seen: DataFrame, events: DataFrame) -> DataFrame:
+    """Select the identities of events that were seen before, as rows of `MET_SQL`.
+
+    Hashes of the events' identities go to the executors, and `seen` is not shuffled. Two identities
+    with one hash make a row that is joined with nothing later.
+
+    :param seen: by `seen_before`.
+    """
+    from pyspark.sql import functions as F  # noqa: N812 - the usual name
+
+    hashes = events.where("event_identity <> ''").selectExpr(
+        "xxhash64(event_identity) AS identity_hash"
+    )
+    is_one = F.expr("xxhash64(event_identity) = identity_hash")
+    order = _KEY[1:]
+    return (
+        seen.join(F.broadcast(hashes), is_one, "left_semi")
+        .groupBy("event_identity")
+        .agg(F.expr(f"min(struct({', '.join(order)})) AS first"))
+        .selectExpr(
+            "event_identity",
+            *(f"first.{part} AS {name}" for part, name in zip(order, FIRST, strict=True)),
+        )
+    )
 
 
 def see(run: ApplyRun, batch: ChangeBatch, progress: Progress | None, rows: DataFrame) -> None:
