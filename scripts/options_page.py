@@ -27,7 +27,8 @@ _INTRO = """# Spark jobs
 
 This page is made from the options that the jobs declare: `make docs-pages`.
 
-Operators start these jobs with `spark-submit`. Each can be started by hand as well:
+Operators start these jobs with `spark-submit`; over a `spark_connect` connection the same work runs
+in a session of the server. Each job can be started by hand as well:
 
 ```
 spark-submit --py-files sfevents.zip land.py \\

@@ -208,7 +208,7 @@ def _commit(staged: Staged, run: Run) -> Receipt:
         stores.write(staged.store, moved)
         steps.reached(steps.COMMITTED, manifest.batch_id)
         log.info(
-            "Position of %s: batch number %d, after %s.",
+            "Committed the position of %s: batch number %d, after replay id %s.",
             manifest.topic,
             manifest.batch_number,
             manifest.end,

@@ -201,7 +201,8 @@ def as_landed(manifest: Manifest, receipt: Receipt) -> Manifest:
     """Return the batch as it has landed: with end and event count of the form that landed first.
 
     Two workers with separate staging areas may each have fetched the batch, and ended at different
-    events. Events beyond the end of the landed form belong to the next batch.
+    events. Events beyond the end of the landed form belong to the next batch. The time of its last
+    event is unknown then, and empty.
     """
     if not receipt.end or (receipt.end, receipt.events) == (manifest.end, manifest.events):
         return manifest

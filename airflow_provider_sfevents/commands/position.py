@@ -1,6 +1,7 @@
 """`airflow sfevents position`: show, set, forget, acknowledge.
 
-The order of effects of those that change it, since the process may die between any two of them:
+The commands that change the position take effect in this order, because the process may die between
+any two steps:
 
 1. The lease of the batch after the position is taken, so that no task works on it in the meantime;
    only then is the user asked.

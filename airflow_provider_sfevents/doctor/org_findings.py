@@ -116,7 +116,7 @@ def scopes_finding(session: Session) -> Finding:
 
 
 def clock_finding(ahead: float | None, host: str, login: Login) -> Finding:
-    """Return the line of this machine's clock.
+    """Return the finding on this machine's clock.
 
     :param ahead: seconds ahead of the host's clock; None: the answer has no time.
     """

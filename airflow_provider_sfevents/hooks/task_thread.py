@@ -158,8 +158,8 @@ def run_in_thread(
 ) -> T:
     """Run a call in a thread with this thread's context, and wait for it.
 
-    :param end: called in this thread once a stop is requested, until it returns true: ends what the
-        work itself cannot end, such as a process that it waits for.
+    :param end: called in this thread after a stop request, again and again until it returns true;
+        it ends what the work cannot end itself, such as a process that it waits for.
     :param stop_seconds: longest wait for the end of the work after an error of a signal handler.
     :return: the result of the call.
     :raises BaseException: an error of the call; or of a signal handler in this thread.

@@ -193,7 +193,7 @@ class TopicFolder:
             ) from error
 
     def after_forgetting(self, epoch: str) -> bool:
-        """Return whether an epoch counts: it began after the position was last forgotten."""
+        """Return whether an epoch counts: it is not one of those that were forgotten."""
         forgotten = self.forgotten()
         return forgotten is None or epoch not in forgotten.epochs
 

@@ -91,7 +91,7 @@ def batch_id(epoch: str, batch_number: int) -> str:
 
 
 def first_in_history(batch_number: int) -> int:
-    """Return the first batch number of the history file that has a batch."""
+    """Return the first batch number of the history file that holds this batch."""
     return batch_number - (batch_number - 1) % PER_HISTORY_FILE
 
 

@@ -231,7 +231,7 @@ def holder_of(folder: UPath) -> tuple[int, LeaseHolder] | None:
 def observe(
     folder: UPath, before: LeaseObservation | None = None, timing: LeaseTiming = _TIMING
 ) -> LeaseObservation | None:
-    """Look once at the current lease; answers at once. None if there never was one.
+    """Observe the current lease once, without a wait; None if there never was one.
 
     :param before: the previous observation. Only several of them show whether a holder on another
         machine is alive.

@@ -139,7 +139,7 @@ class PublishLedger:
             for name in to_sweep(durable_files.names(self._runs), now):
                 durable_files.remove(self._runs / name)
         except StagingError as error:
-            log.warning("Old ledgers could not be removed; the next run tries again: %s", error)
+            log.warning("Old publish records could not be removed; the next run tries: %s", error)
 
 
 def _read(place: UPath) -> Iterator[Accepted]:
@@ -148,6 +148,6 @@ def _read(place: UPath) -> Iterator[Accepted]:
             yield Accepted(**json.loads(line))
     except (ValueError, TypeError) as error:
         raise StagingError(
-            f"{place} is no ledger of published events: {error}. Remove it; the events that it "
+            f"{place} is no publish record: {error}. Remove it; the events that it "
             "lists are then published again, under the same ids."
         ) from error

@@ -82,7 +82,7 @@ class BayeuxSession:
 
     @property
     def subscribed(self) -> frozenset[str]:
-        """Channels with a subscription in the present session."""
+        """Channels with a subscription in the current session."""
         return frozenset(name for name, one in self.channels.items() if one.is_subscribed)
 
     def refused_channel(self) -> Failure | None:

@@ -122,7 +122,7 @@ class StreamingSession:
 
     @property
     def handshakes(self) -> int:
-        """Number of sessions that this one has had on the service."""
+        """Number of handshakes so far: of sessions that the service has begun for this one."""
         return self._bayeux.handshakes
 
     async def subscribe(self, channel: str, start: ReplayPoint) -> datetime | None:

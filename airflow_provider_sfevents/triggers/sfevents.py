@@ -147,7 +147,12 @@ class SfEventsTrigger(BaseTrigger):
             except TransportError as error:
                 tries += 1
                 pause = watch_rules.backoff(tries, random.random())  # noqa: S311 - spreads load
-                log.warning("The wait failed; trying again in %.0f s: %s", pause, error)
+                log.warning(
+                    "The wait for %s failed; trying again in %.0f s: %s",
+                    next_batch.topic,
+                    pause,
+                    error,
+                )
                 await asyncio.sleep(pause)
 
     async def _wait(self, next_batch: NextBatch) -> WaitResult:

@@ -55,7 +55,7 @@ class Kept:
 
 
 def read(where: str, text: str) -> Kept:
-    """Read a record; one that is no position keeps the reason."""
+    """Parse a stored record; `problem` says why it is no position."""
     try:
         return Kept(where=where, position=Position.from_json(text, where))
     except ConfigurationError as error:

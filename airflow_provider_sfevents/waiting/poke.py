@@ -89,7 +89,7 @@ async def find(
     open_store: Callable[[str], PositionStore],
     told: WaitResult | None = None,
 ) -> Pending:
-    """Look at position and staging area, on a worker, without listening to the bus.
+    """Count pending events by position and staging area, on a worker, without a subscription.
 
     Only the read access to the topic is checked online.
 

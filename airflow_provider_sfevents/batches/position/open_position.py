@@ -1,8 +1,8 @@
 """Open a position: read it and check it against org, task and staging area, or begin it.
 
-1. A missing position is a first run only if the staging area knows of none: an epoch that began
-   there was in the store first. Otherwise the position was lost, or another Airflow works with the
-   same staging area; starting again would skip events, or deliver them twice.
+1. A missing position is a first run only if the staging area has no epoch: an epoch is in the
+   store before anything of it is staged. Otherwise the position was lost, or another Airflow works
+   with the same staging area; starting again would skip events, or deliver them twice.
 2. The first record of an epoch holds its staging area's id and a replay point that means the same
    for every task. `latest` does not, so an epoch at `latest` is a draft, in no store, until its
    first keepalive or event gives it a replay id (`Pin`). Only then is the first event staged.

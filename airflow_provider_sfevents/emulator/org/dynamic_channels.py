@@ -19,8 +19,9 @@ def open_channel(database: Database, name: str, user_id: str) -> Opened:
     """Create a generic channel that does not exist, if the org allows it.
 
     :param user_id: user of the subscription.
-    :returns: `made`; or the reason against it: dynamic channels are off (`unknown`), a name differs
-        by case only (`case`), the org has enough channels (`full`), the name (`refused`).
+    :returns: `made`; or why it was not: `unknown`: dynamic channels are off; `case`: the name of a
+        channel differs only in case; `full`: the org has enough channels; `refused`: the name is
+        invalid.
     """
     with database.lock:
         kept = [one for one in database.records(STREAMING_CHANNEL) if one.deleted_at is None]

@@ -16,7 +16,7 @@ _PROXY = re.compile(r"http://([^\s/?#@]+@)?[\w.\[\]:-]+/?")
 
 
 def check_timeout(name: str, seconds: float | None) -> None:
-    """Check a timeout of the connection.
+    """Check a timeout of the connection; None is no limit.
 
     :raises ConfigurationError: it is no positive, finite number.
     """
@@ -28,7 +28,7 @@ def check_timeout(name: str, seconds: float | None) -> None:
 def check_proxy(proxy: Secret) -> None:
     """Check the URL of a proxy; the error shows nothing of it, because it may hold a password.
 
-    :raises ConfigurationError: it is none of an HTTP proxy.
+    :raises ConfigurationError: it is not the URL of an HTTP proxy.
     """
     if proxy and not _PROXY.fullmatch(proxy.reveal()):
         raise ConfigurationError(

@@ -23,13 +23,13 @@ def sign_assertion(login: JwtBearer, now: datetime) -> str:
     """
     import jwt
 
-    leases = {
+    claims = {
         "iss": login.client_id,
         "sub": login.username,
         "aud": login.audience or login.login_url,
         "exp": int((now + timedelta(seconds=ASSERTION_SECONDS)).timestamp()),
     }
-    return jwt.encode(leases, _key(login), algorithm="RS256")
+    return jwt.encode(claims, _key(login), algorithm="RS256")
 
 
 def _key(login: JwtBearer) -> RSAPrivateKey:

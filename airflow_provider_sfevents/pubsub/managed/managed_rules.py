@@ -50,7 +50,7 @@ _NAME = re.compile(r"[A-Za-z](?:_?[A-Za-z0-9])*")
 
 
 class SlotTakenError(TransportError):
-    """Another client has the subscription; there is one at a time."""
+    """Another client uses the managed subscription; Salesforce allows one at a time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,9 +49,11 @@ class ManagedSubscribeCall(SubscribeCall):
         return self._end
 
     async def commit(self, replay_id: str, within_seconds: float) -> str:
-        """Ask the service to keep a replay id; returns its reason if it does not, otherwise empty.
+        """Ask the service to keep a replay id, and wait for the answer.
 
         :param replay_id: hex.
+        :param within_seconds: longest wait.
+        :returns: empty if the service keeps it; otherwise its reason, or that no answer came.
         """
         answer = await self.send_commit(replay_id)
         try:

@@ -195,7 +195,7 @@ def _double(value: Any, _meaning: str) -> float:
         raise _UnfitError("a finite number that a double holds")
     if not _keeps(value, number):
         raise _UnfitError(
-            "a number that a double holds as it is, with up to 15 digits: round it, or publish it "
+            "a number that a double holds exactly, with up to 15 digits: round it, or publish it "
             "as text"
         )
     return number

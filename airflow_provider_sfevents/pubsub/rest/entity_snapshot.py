@@ -83,6 +83,7 @@ def check_entity(entity: str) -> None:
 def check_way(read_by: str, *, whole: bool) -> None:
     """Check `read_by`.
 
+    :param whole: all records of the object are read.
     :raises ConfigurationError: unknown, or not fit for single records.
     """
     if read_by not in READ_BY:

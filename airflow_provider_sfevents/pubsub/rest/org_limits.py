@@ -57,7 +57,7 @@ class Allowance:
     """One allowance of the org.
 
     :param most: the org's maximum.
-    :param left: the remainder, as the org counts just now.
+    :param left: the remainder when it was read.
     """
 
     name: str

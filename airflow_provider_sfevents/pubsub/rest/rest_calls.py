@@ -163,7 +163,7 @@ def org_time(answer: httpx.Response) -> datetime:
     except (KeyError, ValueError) as error:
         raise TransportError(
             f"{answer.request.url.host} answered without a time (header Date), so it is unknown "
-            "which events a read contains. Is there a proxy that removes it?"
+            "which events an entity snapshot contains. Is there a proxy that removes it?"
         ) from error
 
 

@@ -32,7 +32,7 @@ _OF_ONE_BYTE = np.array([byte >> 1 ^ -(byte & 1) for byte in range(256)], np.int
 def readable(schema: Mapping[str, Any], payloads: Sequence[bytes]) -> list[int]:
     """Indexes of the payloads that the schema reads to their last byte, ascending.
 
-    A payload whose lists have more than `MOST_ITEMS_WITHOUT_BYTES` is not among them.
+    A payload with more than `MOST_ITEMS_WITHOUT_BYTES` list items that take no bytes is left out.
 
     :param schema: as fastavro's `parse_schema` gives it, with full names; of a record that does not
         contain itself.

@@ -50,8 +50,8 @@ class EntityPlan:
     :param state: as it is after the batch; records are folded with its entry and its `read_at`.
     :param prefix_updates: updates of all records of a prefix, to be folded into every record whose
         id begins with it.
-    :param kept: such changes that are kept for the entity, for records that are held back or not
-        known yet.
+    :param kept: updates of all records of a prefix that are kept for records that are not known
+        yet.
     :param quarantined: events that count for nothing, each with the reason.
     """
 

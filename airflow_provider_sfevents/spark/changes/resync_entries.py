@@ -43,7 +43,7 @@ class ResyncEntry:
     :param since: order of the first cause; later events are kept.
     :param last: order of the last cause; kept events before it are superseded by the snapshot that
         answers the entry.
-    :param gap_at: commit time of the latest cause. A snapshot answers the entry if it began at
+    :param cause_at: commit time of the latest cause. A snapshot answers the entry if it began at
         least a second later, because commit times are whole seconds.
     :param reasons: each once, in the order in which they came up.
     :param detail: about the first cause, for people.
@@ -51,7 +51,7 @@ class ResyncEntry:
 
     since: EventOrder
     last: EventOrder
-    gap_at: datetime
+    cause_at: datetime
     reasons: tuple[Reason, ...]
     detail: str = ""
 
@@ -61,7 +61,7 @@ class ResyncEntry:
         return replace(
             first,
             last=max(self.last, other.last),
-            gap_at=max(self.gap_at, other.gap_at),
+            cause_at=max(self.cause_at, other.cause_at),
             reasons=tuple(dict.fromkeys((*first.reasons, *second.reasons))),
             detail=first.detail or second.detail,
         )
@@ -72,12 +72,12 @@ class ResyncEntry:
 
     def is_answered_by(self, read_at: datetime) -> bool:
         """True if an entity snapshot that began at this time surely has the unreported changes."""
-        return self.gap_at + CLOCK_GRAIN <= read_at
+        return self.cause_at + CLOCK_GRAIN <= read_at
 
 
 def cause(order: EventOrder, at: datetime, reason: Reason, detail: str = "") -> ResyncEntry:
     """Make an entry with one cause: an event, or a position in the order."""
-    return ResyncEntry(since=order, last=order, gap_at=at, reasons=(reason,), detail=detail)
+    return ResyncEntry(since=order, last=order, cause_at=at, reasons=(reason,), detail=detail)
 
 
 def together(one: ResyncEntry | None, other: ResyncEntry | None) -> ResyncEntry | None:

@@ -100,7 +100,7 @@ def lift(
                 f"{entity} is marked as a whole ({reasons}): single records do not answer that. "
                 "Read all of them, and say that the read is full."
             )
-        _check_read(entity, f"was last marked ({reasons}) at", state.entry.gap_at, read_at)
+        _check_read(entity, f"was last marked ({reasons}) at", state.entry.cause_at, read_at)
     if state.read_at is not None and read_at < state.read_at:
         raise ConfigurationError(
             f"The read of {entity} began at {read_at.isoformat()}, before the full one that "
@@ -178,7 +178,7 @@ def _refusal(known: Known, superseded: EventOrder, read_at: datetime) -> ResyncE
     # The record has an event from before the cause that was committed after it, as the servers'
     # clocks say, and after the read.
     if state.committed_at + CLOCK_GRAIN > read_at:
-        return replace(whole, gap_at=max(whole.gap_at, state.committed_at))
+        return replace(whole, cause_at=max(whole.cause_at, state.committed_at))
     return None
 
 

@@ -283,7 +283,7 @@ def advanced(
         end=batch.end,
         high_water=max(entries, default=None),
         past={**progress.past, **over},
-        heard_since=max(progress.heard_since, opened.entry.gap_at)
+        heard_since=max(progress.heard_since, opened.entry.cause_at)
         if opened.entry
         else progress.heard_since,
         unproven=opened.unproven,

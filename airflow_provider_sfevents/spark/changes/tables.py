@@ -24,7 +24,7 @@ ROW_SQL = (
 RESYNC_SQL = (
     f"entity_name string, {RECORD_ID} string, since_generation bigint, since_batch_number bigint, "
     "since_ordinal bigint, "
-    "last_generation bigint, last_batch_number bigint, last_ordinal bigint, gap_at timestamp, "
+    "last_generation bigint, last_batch_number bigint, last_ordinal bigint, cause_at timestamp, "
     "resync_reasons array<string>, resync_detail string"
 )
 """Resync entries; key `entity_name`, `record_id`, which is `resync_entries.WHOLE_ENTITY` for the

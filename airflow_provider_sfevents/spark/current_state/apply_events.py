@@ -172,7 +172,7 @@ def recorded_layout(run: ApplyRun, entity: str) -> Layout:
 
 
 def layout_of(columns: Iterable[Column]) -> Layout:
-    """Select the columns of an event type that the entity's table has."""
+    """Return the columns of an entity's table: those of its event type without the header."""
     return Layout(columns=tuple(one for one in columns if one.field != HEADER))
 
 

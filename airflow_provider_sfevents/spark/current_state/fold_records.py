@@ -300,7 +300,7 @@ def _batch(rows: list[dict[str, Any]], folding: Folding) -> pa.RecordBatch:
         "row_bury": pa.bool_(),
         "entry_write": pa.string(),
         **dict.fromkeys(ENTRY_NAMES, pa.int64()),
-        "gap_at": instant,
+        "cause_at": instant,
         "resync_reasons": pa.list_(pa.string()),
         "resync_detail": pa.string(),
         "kept_events": pa.list_(pa.struct([*event, ("committed_at", instant), text])),

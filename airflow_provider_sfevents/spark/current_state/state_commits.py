@@ -55,9 +55,9 @@ class EntityOutcomes:
 
 
 def commit(run: ApplyRun, about: str, write: Callable[[], None]) -> None:
-    """Make one commit.
+    """Make one commit, between its two crash points.
 
-    :param about: a name of `tables.APPLY_ORDER`, and the table if it has another name.
+    :param about: its name in `tables.APPLY_ORDER`, then the table's name if that differs.
     """
     steps.reached(steps.APPLY_COMMIT, about)
     run.commit(write)

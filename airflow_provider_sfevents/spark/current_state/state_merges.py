@@ -16,7 +16,7 @@ from airflow_provider_sfevents.spark.schema.field_types import quoted
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-ENTRY_ORDER = ("last_generation", "last_batch_number", "last_ordinal", "gap_at")
+ENTRY_ORDER = ("last_generation", "last_batch_number", "last_ordinal", "cause_at")
 """An entry's last cause, and its time: both only grow while the entry stands."""
 
 

@@ -100,7 +100,7 @@ def entry_of(row: Mapping[str, Any]) -> ResyncEntry:
     return ResyncEntry(
         since=order_of(row, "since"),
         last=order_of(row, "last"),
-        gap_at=row["gap_at"],
+        cause_at=row["cause_at"],
         reasons=tuple(row["resync_reasons"]),
         detail=row["resync_detail"] or "",
     )
@@ -110,7 +110,7 @@ def entry_row(entry: ResyncEntry) -> dict[str, Any]:
     return {
         **order_parts(entry.since, "since"),
         **order_parts(entry.last, "last"),
-        "gap_at": entry.gap_at,
+        "cause_at": entry.cause_at,
         "resync_reasons": list(entry.reasons),
         "resync_detail": entry.detail,
     }

@@ -77,7 +77,7 @@ def new_attempt(created_at: str) -> str:
 
 
 def older(attempts: Iterable[str], attempt: str) -> list[str]:
-    """Select the attempts at an older form of the batch."""
+    """Select the attempts that land an older form of the batch."""
     return [name for name in attempts if _stamp_of(name) < _stamp_of(attempt)]
 
 

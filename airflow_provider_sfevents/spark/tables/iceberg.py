@@ -1,8 +1,8 @@
 """Iceberg tables: by path, in a hadoop catalog above the root, or by name in any catalog.
 
-A MERGE at serializable isolation has read the rows of its condition, so that of two concurrent
-MERGEs one fails; two appends would both succeed. Tables are made with this isolation as a property;
-a table with another isolation is refused.
+At serializable isolation a MERGE conflicts with other commits to the rows that it has read, so that
+of two concurrent MERGEs one fails; two appends would both succeed. Tables are made with this
+isolation as a property; a table with another isolation is refused.
 """
 
 from __future__ import annotations

@@ -63,7 +63,10 @@ def selected(rows: DataFrame, columns: Iterable[str]) -> DataFrame:
 
 
 def taken(there: StructField | None, wanted: StructField) -> str:
-    """Make the SQL of a column in the wanted type; null if the table lacks it in that type."""
+    """Make the SQL of a column, cast to the wanted type.
+
+    It is null if the table lacks the column, or if it is a struct that lacks a wanted member.
+    """
     from pyspark.sql.types import StructType
 
     name = quoted(wanted.name)

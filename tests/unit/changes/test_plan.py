@@ -71,7 +71,7 @@ def test_what_is_about_more_than_its_records_marks_the_entity(event: Any, reason
     plan = planned(event)
     found = plan.entities["Account"].state.entry
     assert found is not None
-    assert (found.since, found.reasons, found.gap_at) == (order(1), (reason,), second(1))
+    assert (found.since, found.reasons, found.cause_at) == (order(1), (reason,), second(1))
     assert list(of_records([event], plan.progress)) == []
     assert len(plan.entities["Account"].quarantined) == (reason in {"unknown_type", "undecodable"})
 
@@ -160,7 +160,7 @@ def test_a_new_entity_waits_to_be_filled() -> None:
     first: Any = {"progress": None, "entities": {}, "batch_number": 1}
     found = planned(change(1), **first).entities["Account"].state.entry
     assert found is not None
-    assert (found.reasons, found.gap_at) == (("unseeded",), second(1))
+    assert (found.reasons, found.cause_at) == (("unseeded",), second(1))
     assert planned(change(1), new="empty", **first).entities["Account"].state.entry is None
     lost = planned(change(1), new="empty", losses=("expired",), **first)
     assert lost.entities["Account"].state.entry is not None

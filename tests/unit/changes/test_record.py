@@ -163,7 +163,7 @@ def test_late_is_marked_and_not_applied() -> None:
         assert after.state == before
         assert after.entry is not None
         assert after.entry.reasons == ("late",)
-        assert after.entry.gap_at == second(1)
+        assert after.entry.cause_at == second(1)
 
 
 def test_an_event_of_the_same_second_is_not_late() -> None:
@@ -240,7 +240,7 @@ def test_causes_add_up() -> None:
     """An entry has its first cause's place, and its latest cause's place and time."""
     after = folded(change(2, "GAP_UPDATE"), change(5, "SNAPSHOT"), state=state(1))
     assert after.entry is not None
-    assert (after.entry.since, after.entry.last, after.entry.gap_at) == (
+    assert (after.entry.since, after.entry.last, after.entry.cause_at) == (
         order(2),
         order(5),
         second(5),

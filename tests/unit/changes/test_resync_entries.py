@@ -27,11 +27,11 @@ def test_a_read_answers_an_entry_from_one_second_after_its_last_cause(
 def test_two_entries_are_one_from_the_first_place_to_the_last_place_and_time() -> None:
     """Combined entries have the first place, and the last place and time of both."""
     early = ResyncEntry(
-        since=order(1), last=order(9), gap_at=second(20), reasons=("gap",), detail="a"
+        since=order(1), last=order(9), cause_at=second(20), reasons=("gap",), detail="a"
     )
     late = cause(order(4), second(10), "diff", "b")
     whole = ResyncEntry(
-        since=order(1), last=order(9), gap_at=second(20), reasons=("gap", "diff"), detail="a"
+        since=order(1), last=order(9), cause_at=second(20), reasons=("gap", "diff"), detail="a"
     )
     for one, other in permutations((early, late)):
         assert together(one, other) == whole

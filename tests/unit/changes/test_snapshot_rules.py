@@ -111,7 +111,7 @@ def test_a_record_that_cannot_be_brought_up_to_date_stays_as_it_was_read() -> No
     assert after.state is not None
     assert there(after.state.values) == {"Phone": "10", "Description": "d"}
     assert after.entry is not None
-    assert (after.entry.reasons, after.entry.since, after.entry.gap_at) == (
+    assert (after.entry.reasons, after.entry.since, after.entry.cause_at) == (
         ("diff",),
         order(3),
         second(12),
@@ -149,7 +149,7 @@ def test_a_record_that_was_committed_after_the_read_under_a_marked_entity_waits(
     after = resolved(10, values={"Phone": "10"}, state=before, entity_entry=entry(3, "overflow"))
     assert after.answer == "refused"
     assert after.outcome.entry is not None
-    assert after.outcome.entry.gap_at == second(30)
+    assert after.outcome.entry.cause_at == second(30)
 
 
 def test_a_read_that_is_older_than_the_one_that_answered_the_entry_changes_nothing() -> None:

@@ -111,12 +111,12 @@ def test_a_loss_window_marks_all_entities() -> None:
     given = batch(losses=("expired",), start="latest")
     opened = opening(PROGRESS, given, admit(PROGRESS, given), (second(150), False))
     assert opened.entry is not None
-    assert (opened.entry.since, opened.entry.gap_at) == (before_batch(2, 4), second(150))
+    assert (opened.entry.since, opened.entry.cause_at) == (before_batch(2, 4), second(150))
     assert (opened.entry.reasons, opened.entry.detail) == (("loss",), "expired")
     assert opened.last_break == Break(order=before_batch(2, 4), high_water=second(100))
     empty = opening(PROGRESS, given, admit(PROGRESS, given), None)
     assert empty.entry is not None
-    assert empty.entry.gap_at == second(200)
+    assert empty.entry.cause_at == second(200)
 
 
 def test_a_loss_window_counts_even_where_events_come_again() -> None:

@@ -81,7 +81,7 @@ def test_a_ledger_that_is_none_is_refused(tmp_path: Path) -> None:
     first.write(accepted(1))
     [file] = files(tmp_path)
     file.write_text('{"record": 1}\n')
-    with pytest.raises(StagingError, match=rf"{file.name} is no ledger"):
+    with pytest.raises(StagingError, match=rf"{file.name} is no publish record"):
         noted(tmp_path)
 
 

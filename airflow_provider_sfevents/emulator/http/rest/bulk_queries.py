@@ -104,7 +104,9 @@ class BulkQueryResource:
         text = str(wanted.get("query", ""))
         query = soql.parse(text)
         if query.count or query.every:
-            raise RecordRefusedError("MALFORMED_QUERY", "a bulk query names its fields")
+            raise RecordRefusedError(
+                "MALFORMED_QUERY", "a bulk query must name its fields, without COUNT() and FIELDS()"
+            )
         found = run(self._database, query, text, deleted=operation == "queryAll")
         _check_columns(found)
         with self._lock:

@@ -26,7 +26,7 @@ _MOST_DATES = 200
 def merge(
     target: str, source: str, columns: Sequence[str], batch_id: str, dates: Collection[str]
 ) -> str:
-    """Replace the rows of a batch by those of the source.
+    """Make the statement that replaces the rows of a batch by those of the source.
 
     :param target: quoted.
     :param source: a view, or a query in parentheses, with the columns and `envelope.GONE`.
@@ -49,10 +49,7 @@ def merge(
 def insert(
     target: str, source: str, columns: Sequence[str], batch_id: str, dates: Collection[str]
 ) -> str:
-    """Add the rows of a batch that has none in the table.
-
-    If the table has some of them already, these are not added again.
-    """
+    """Make the statement that adds those rows of a batch that the table lacks."""
     names = [quoted(name) for name in columns]
     return (
         f"MERGE INTO {target} t USING {source} s "  # noqa: S608 - all of it is quoted

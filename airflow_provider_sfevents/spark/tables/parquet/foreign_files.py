@@ -183,7 +183,7 @@ class ForeignFiles:
 
     def _refuse(self, path: str, batch_id: str, why: str, remedy: str) -> NoReturn:
         raise NotLandedError(
-            f"Batch {batch_id} lands again where another program has rewritten files, and "
+            f"The rerun of batch {batch_id} meets files that another program has rewritten, and "
             f"{self._url(path)} {why}. Nothing was changed. {remedy}, then run the task again."
         )
 

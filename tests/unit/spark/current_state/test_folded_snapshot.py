@@ -66,7 +66,7 @@ def batch_of(records: list[dict[str, Any]]) -> pa.RecordBatch:
     buried = {"is_deleted": pa.bool_(), **parts, **times}
     marked = {
         **dict.fromkeys(ENTRY_NAMES, pa.int64()),
-        "gap_at": instant,
+        "cause_at": instant,
         "resync_reasons": pa.string(),
         "resync_detail": pa.string(),
     }
