@@ -3,7 +3,8 @@
 1. The session is polled when the events of the last answer have found room in the buffer.
 2. `connection_timeout` counts from the last answer. An answer that the service holds back is
    missed after the session's own time for it, about two minutes, and only then counts as lost.
-3. A replay id that is refused when a lost session subscribes again ends the client.
+3. A channel whose replay id is refused, also when a lost session subscribes again, continues from
+   `fallback`; without one, the client ends.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.client.connection_watch import ConnectionWatch
+from airflow_provider_sfevents.client.transports import ending_error
 from airflow_provider_sfevents.exceptions import (
     ReplayIdRefusedError,
-    SfEventsError,
     TransportTimeoutError,
 )
 from airflow_provider_sfevents.pubsub.clock import Clock
@@ -72,7 +73,7 @@ class CometdTransport:
             dumps=dumps,
             loads=loads,
         )
-        self._channels: set[str] = set()
+        self._channels: dict[str, ReplayPoint | None] = {}
         self._poll: asyncio.Task[None] | None = None
 
     async def subscribe(
@@ -94,14 +95,14 @@ class CometdTransport:
                 raise
             logger.warning("%s Subscribing to %s from %s.", error, channel, fallback)
             await self._session.subscribe(channel, fallback)
-        self._channels.add(channel)
+        self._channels[channel] = fallback
         if self._poll is None:
             self._poll = asyncio.create_task(self._receive(), name="sfevents streaming")
 
     async def unsubscribe(self, channel: str) -> None:
         """End the subscription; messages that have been received stay in the buffer."""
         if channel in self._channels:
-            self._channels.remove(channel)
+            del self._channels[channel]
             await self._session.unsubscribe(channel)
 
     async def close(self) -> None:
@@ -116,13 +117,32 @@ class CometdTransport:
         """Poll until cancelled or until the sink has ended."""
         try:
             while True:
-                events = await self._session.receive()
+                try:
+                    events = await self._session.receive()
+                except ReplayIdRefusedError as error:
+                    await self._fall_back(error)
+                    continue
                 self._watch.note(self._clock.monotonic(), is_connected=True)
                 for event in events:
                     if not await self._sink.put(self._message(event)):
                         return
-        except SfEventsError as error:
-            await self._sink.end(error)
+        except Exception as error:  # noqa: BLE001 - also one of the user's `loads`: it is raised by `receive`
+            await self._sink.end(ending_error(error))
+
+    async def _fall_back(self, error: ReplayIdRefusedError) -> None:
+        """Subscribe from their fallbacks to the channels that the session has lost.
+
+        :raises ReplayIdRefusedError: there is none.
+        """
+        lost = [one for one in self._channels if not self._session.wants(one)]
+        for channel in lost:
+            fallback = self._channels[channel]
+            if fallback is None:
+                raise error
+            logger.warning("%s Subscribing to %s from %s.", error, channel, fallback)
+            await self._session.subscribe(channel, fallback)
+        if not lost:
+            raise error
 
     def _message(self, event: StreamedEvent) -> dict[str, Any]:
         data = dict(event.message["data"])
@@ -138,10 +158,11 @@ class CometdTransport:
         now = self._clock.monotonic()
         self._watch.note(now, is_connected=False)
         if self._watch.is_over(now):
+            said = str(self._session.trouble or "no answer").rstrip(".")
             raise TransportTimeoutError(
                 f"The connection to the Streaming API was lost and did not come back within "
-                f"{self._timeout:g} s. Open the client again; stored markers continue after the "
-                "last message received."
+                f"{self._timeout:g} s ({said}). Open the client again; stored markers continue "
+                "after the last message received."
             )
         await asyncio.sleep(min(seconds, self._watch.seconds_left(now)))
 

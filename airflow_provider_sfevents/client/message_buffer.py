@@ -58,6 +58,11 @@ class MessageBuffer:
         self._wake()
         return message
 
+    def put_back(self, message: Message) -> None:
+        """Make a message that was taken the oldest one again; it needs no room."""
+        self._messages.appendleft(message)
+        self._wake()
+
     async def end(self, error: SfEventsError) -> None:
         """Take no more messages; `get` raises the error when the buffer is empty.
 

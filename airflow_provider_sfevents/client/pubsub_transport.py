@@ -5,8 +5,9 @@
 2. A lost stream is replaced from the last event received. `connection_timeout` counts from the
    loss, and ends the client.
 3. The API refuses a replay id in the answer to a subscription, and otherwise answers with the next
-   event or keepalive. So `subscribe` waits a moment for a refusal; a later one ends the client, or
-   is followed by `fallback`.
+   event or keepalive. So `subscribe` waits a moment for a refusal. After a refusal, also a later
+   one, the channel continues from `fallback`; without one, or if that is refused, too, the client
+   ends.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.client.connection_watch import NO_LIMIT_SECONDS, ConnectionWatch
 from airflow_provider_sfevents.client.pubsub_messages import MessageMaker
+from airflow_provider_sfevents.client.transports import ending_error
 from airflow_provider_sfevents.exceptions import (
     ReplayIdRefusedError,
     SfEventsError,
@@ -98,13 +100,19 @@ class PubSubTransport:
         :raises ReplayIdRefusedError: the service refuses the replay id, and there is no fallback.
         :raises SfEventsError: the user may not subscribe, or the service cannot be reached.
         """
+        await self.unsubscribe(channel)
+        opened, answered = asyncio.Event(), asyncio.Event()
+        following = self._follow(channel, start, fallback, opened, answered)
+        task = asyncio.create_task(following, name=f"sfevents {channel}")
         try:
-            await self._subscribe(channel, start)
-        except ReplayIdRefusedError as error:
-            if fallback is None:
-                raise
-            logger.warning("%s Subscribing to %s from %s.", error, channel, fallback)
-            await self._subscribe(channel, fallback)
+            await _first(task, opened, None)
+            if start.is_replay_id:
+                await _first(task, answered, self._options.refusal_seconds)
+        except BaseException:
+            await _cancel(task)
+            raise
+        task.add_done_callback(self._ended)
+        self._tasks[channel] = task
 
     async def unsubscribe(self, channel: str) -> None:
         """Close the channel's stream; messages that have been received stay in the buffer."""
@@ -117,31 +125,37 @@ class PubSubTransport:
             await self.unsubscribe(channel)
         await self._client.__aexit__(None, None, None)
 
-    async def _subscribe(self, channel: str, start: ReplayPoint) -> None:
-        _check_start(channel, start)
-        await self.unsubscribe(channel)
-        subscription = await self._client.outlasting(channel, start)
-        opened, answered = asyncio.Event(), asyncio.Event()
-        pump = self._pump(channel, subscription, opened, answered)
-        task = asyncio.create_task(pump, name=f"sfevents {channel}")
+    async def _follow(
+        self,
+        channel: str,
+        start: ReplayPoint,
+        fallback: ReplayPoint | None,
+        opened: asyncio.Event,
+        answered: asyncio.Event,
+    ) -> None:
+        """Read a channel into the sink, from `fallback` once a replay id is refused.
+
+        :param opened: set once a stream is open; `answered`: once nothing can be refused at once.
+        """
         try:
-            await _first(task, opened, None)
-            if start.is_replay_id:
-                await _first(task, answered, self._options.refusal_seconds)
-        except BaseException:
-            await _cancel(task)
-            raise
-        task.add_done_callback(self._ended)
-        self._tasks[channel] = task
+            await self._pump(channel, start, opened, answered)
+        except ReplayIdRefusedError as error:
+            if fallback is None:
+                raise
+            logger.warning("%s Subscribing to %s from %s.", error, channel, fallback)
+            opened.clear()
+            await self._pump(channel, fallback, opened, answered)
 
     async def _pump(
         self,
         channel: str,
-        subscription: Subscription,
+        start: ReplayPoint,
         opened: asyncio.Event,
         answered: asyncio.Event,
     ) -> None:
         """Read deliveries into the sink until the task is cancelled or the sink has ended."""
+        _check_start(channel, start)
+        subscription = await self._client.outlasting(channel, start)
         watch = ConnectionWatch(self._options.connection_timeout, self._clock.monotonic())
         try:
             while True:
@@ -175,12 +189,8 @@ class PubSubTransport:
         if task.cancelled():
             return
         error = task.exception()
-        if error is None:
-            return
-        if not isinstance(error, SfEventsError):
-            logger.error("A subscription ended by an error of this package.", exc_info=error)
-            error = TransportTimeoutError(f"The subscription ended: {error!r}.")
-        self._ending = asyncio.ensure_future(self._sink.end(error))
+        if error is not None:
+            self._ending = asyncio.ensure_future(self._sink.end(ending_error(error)))
 
 
 async def _first(task: asyncio.Task[None], event: asyncio.Event, seconds: float | None) -> None:

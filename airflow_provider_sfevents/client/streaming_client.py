@@ -77,6 +77,11 @@ class Client:
         self.settings = settings_of(authenticator)
         self.replay_storage = storage_from(replay)
         self.replay_fallback = replay_fallback
+        if not isinstance(replay_storage_policy, ReplayMarkerStoragePolicy):
+            raise ConfigurationError(
+                f"replay_storage_policy={replay_storage_policy!r} is unknown. Give one of "
+                f"{', '.join(map(str, ReplayMarkerStoragePolicy))}."
+            )
         self.replay_storage_policy = replay_storage_policy
         if connection_timeout is _OF_SETTINGS:
             connection_timeout = self.settings.connection_timeout
@@ -201,6 +206,9 @@ class Client:
     async def receive(self) -> Message:
         """Return the oldest message; waits for one. Stores its marker, unless by hand.
 
+        A message whose marker could not be stored, or whose receiver was cancelled meanwhile, is
+        the next one again.
+
         :raises ServerError: the service ended a subscription; raised after the buffered messages.
         :raises TransportTimeoutError: a lost connection did not come back; likewise.
         :raises ClientClosedError: the client is closed and has no more messages.
@@ -212,7 +220,11 @@ class Client:
         except SfEventsError as error:
             raise client_error(error) from error
         if self.replay_storage_policy is ReplayMarkerStoragePolicy.AUTOMATIC:
-            await self.replay_storage.extract_replay_id(message)
+            try:
+                await self.replay_storage.extract_replay_id(message)
+            except BaseException:
+                self._buffer.put_back(message)
+                raise
         return message
 
     async def publish(self, channel: str, data: Mapping[str, Any] | str) -> str:

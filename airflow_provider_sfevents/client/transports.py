@@ -1,7 +1,8 @@
-"""Transports of the client: their interface and their errors. Pure."""
+"""Transports of the client: their interface and their errors."""
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_provider_sfevents.exceptions import (
@@ -19,6 +20,9 @@ from airflow_provider_sfevents.exceptions import (
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.replay_point import ReplayPoint
+
+
+logger = logging.getLogger(__name__)
 
 
 class MessageSink(Protocol):
@@ -46,6 +50,14 @@ class ClientTransport(Protocol):
     async def unsubscribe(self, channel: str) -> None: ...
 
     async def close(self) -> None: ...
+
+
+def ending_error(error: BaseException) -> SfEventsError:
+    """Return the error that ends the client: one that no rule names is logged with its trace."""
+    if isinstance(error, SfEventsError):
+        return error
+    logger.error("A subscription ended by an unexpected error.", exc_info=error)
+    return TransportTimeoutError(f"The subscription ended by an unexpected error: {error!r}.")
 
 
 def client_error(error: SfEventsError) -> SfEventsError:

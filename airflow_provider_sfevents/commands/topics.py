@@ -6,6 +6,7 @@ import asyncio
 import base64
 import dataclasses
 import json
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -67,6 +68,9 @@ def tail(args: Namespace) -> None:
         asyncio.run(_tail(args))
     except KeyboardInterrupt:
         return
+    except BrokenPipeError:
+        # `head` has read enough. Python would write to the pipe once more when it exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 async def _tail(args: Namespace) -> None:

@@ -6,8 +6,9 @@ Errors". An error is `code::text`; that of a refused handshake is in `ext.sfdc.f
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_sfevents.exceptions import (
     AuthenticationError,
@@ -17,9 +18,11 @@ from airflow_provider_sfevents.exceptions import (
     TopicError,
     TransportError,
 )
-from airflow_provider_sfevents.streaming.bayeux_messages import HANDSHAKE, SUBSCRIBE
+from airflow_provider_sfevents.streaming.bayeux_messages import HANDSHAKE, SUBSCRIBE, read
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from airflow_provider_sfevents.exceptions import SfEventsError
     from airflow_provider_sfevents.streaming.bayeux_messages import Message
 
@@ -68,11 +71,27 @@ def failure_of(message: Message) -> Failure:
 
 
 def failure_of_status(status: int, body: str) -> Failure:
-    """The meaning of an HTTP status without messages, 401 or from 500 on."""
+    """The meaning of an HTTP status other than success."""
     said = f"{status}::{' '.join(body.split())[:100] or 'without a text'}"
     if status == 401:
         return Failure("log in", AuthenticationError(_sentence("a request", said, _LOG_IN)))
-    return Failure("wait", TransportError(_sentence("a request", said, "Try again later.")))
+    remedy = "Try again later." if status >= 500 or status in _BUSY else _OTHERS
+    return Failure("wait", TransportError(_sentence("a request", said, remedy)))
+
+
+def messages_of(
+    status: int, body: str, loads: Callable[[str], Any] = json.loads
+) -> list[tuple[Message, str]] | Failure:
+    """Read an answer's messages, each with its own JSON; or the failure of one that has none.
+
+    An error of the protocol comes in messages, with any status below 500.
+    """
+    if status == 401 or status >= 500:
+        return failure_of_status(status, body)
+    try:
+        return read(body, loads)
+    except TransportError as error:
+        return Failure("wait", error) if 200 <= status < 300 else failure_of_status(status, body)
 
 
 def reason(message: Message) -> str:
@@ -89,6 +108,10 @@ def advised(message: Message) -> str:
     return str(advice.get("reconnect", "")) if isinstance(advice, dict) else ""
 
 
+BETWEEN = (502, 504)
+"""Statuses of a gateway that did not get, or did not pass on, the service's answer."""
+_BUSY = (408, 429)
+_OTHERS = "Is there a proxy or a sign-on page between?"
 _LOG_IN = "Check the connection's login and the user's permission API Enabled."
 _CLIENTS = (
     "Other clients of the org use its connections, or Salesforce is busy: end those that are not "

@@ -25,13 +25,8 @@ from airflow_provider_sfevents.pubsub.auth.org_http import BearerAuth, open_http
 from airflow_provider_sfevents.pubsub.auth.session_cache import PROCESS_SESSIONS, SessionCache
 from airflow_provider_sfevents.pubsub.auth.settings import SessionToken
 from airflow_provider_sfevents.pubsub.clock import Clock
-from airflow_provider_sfevents.streaming.bayeux_errors import failure_of_status
-from airflow_provider_sfevents.streaming.bayeux_messages import (
-    ALL_EVENTS,
-    read,
-    replay_value,
-    split,
-)
+from airflow_provider_sfevents.streaming.bayeux_errors import BETWEEN, Failure, messages_of
+from airflow_provider_sfevents.streaming.bayeux_messages import ALL_EVENTS, replay_value, split
 from airflow_provider_sfevents.streaming.bayeux_session import BayeuxSession
 
 if TYPE_CHECKING:
@@ -160,6 +155,10 @@ class StreamingSession:
     def restart_from_earliest(self, channel: str) -> None:
         """Subscribe from the earliest event when the session has to be replaced before an event."""
         self._bayeux.channels[channel].replay = ALL_EVENTS
+
+    def wants(self, channel: str) -> bool:
+        """Return whether the session is subscribed to a channel, or will be."""
+        return channel in self._bayeux.channels
 
     async def unsubscribe(self, channel: str) -> None:
         """End the subscription of a channel; harmless without one."""
@@ -322,10 +321,14 @@ class StreamingSession:
 
     def _taken(self, client_id: str, answer: httpx.Response) -> list[StreamedEvent]:
         """Events of an answer; what else it says is in the state afterwards."""
-        if answer.status_code == httpx.codes.UNAUTHORIZED or answer.is_server_error:
-            self._bayeux.failure = failure_of_status(answer.status_code, answer.text)
+        told = messages_of(answer.status_code, answer.text, self._loads)
+        if isinstance(told, Failure):
+            if answer.is_success or answer.status_code in BETWEEN:
+                # Events that the answer had are gone for this session, and come again on the next.
+                self._bayeux.lose()
+            self._bayeux.failure = told
             return []
-        events = self._bayeux.take(read(answer.text, self._loads), client_id)
+        events = self._bayeux.take(told, client_id)
         for event in events:
             self._bayeux.given(event)
         if self._bayeux.failure is None and client_id:

@@ -172,7 +172,10 @@ _READERS: dict[str, Callable[[str], Any]] = {
 def _from_avro(value: Any, kind: Kind) -> Any:
     if value is None or not isinstance(kind, str) or kind not in _TEMPORAL:
         return value
-    moment = _EPOCH + value * _MILLISECOND
+    try:
+        moment = _EPOCH + value * _MILLISECOND
+    except OverflowError:  # beyond the year 9999, which Python has no date for
+        return value
     if kind == "DateTime":
         return moment.isoformat(timespec="milliseconds")
     return moment.time().isoformat() if kind == "TimeOnly" else moment.date().isoformat()

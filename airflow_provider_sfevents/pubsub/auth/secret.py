@@ -16,7 +16,7 @@ class Secret:
     __slots__ = ("_text",)
 
     def __init__(self, text: str = "") -> None:
-        self._text = text
+        self._text = text or ""  # an unset environment variable is None
 
     def reveal(self) -> str:
         return self._text

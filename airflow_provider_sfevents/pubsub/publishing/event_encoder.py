@@ -197,19 +197,21 @@ class RecordFindings:
         room = SHOWN - len(self.shown)
         self.shown += [f"{given.name}: {mistake}" for mistake in mistakes[:room]]
 
-    def refuse(self, encoder: EventEncoder) -> None:
+    def refuse(self, encoder: EventEncoder, *, whole: bool = True) -> None:
         """Raise the mistakes, if there are any.
 
+        :param whole: all records were checked before any is sent.
         :raises ConfigurationError: naming them.
         """
         if not self.wrong:
             return
         left = self.mistakes - len(self.shown)
         lines = [
-            (
-                f"{self.wrong} of {counted(self.records, 'record')} cannot be published to "
-                f"{encoder.topic}, and nothing is sent:"
-            ),
+            f"{self.wrong} of {counted(self.records, 'record')} cannot be published to "
+            f"{encoder.topic}, and nothing is sent:"
+            if whole
+            else f"A record cannot be published to {encoder.topic}. The records before it are sent, "
+            "as their results say; those after it were not taken:",
             *self.shown,
             *([f"and {left} more mistakes."] if left else []),
             f"Fields of the event: {', '.join(encoder.fields)}.",
@@ -252,7 +254,7 @@ def events(encoder: EventEncoder, records: Iterable[GivenRecord]) -> Iterator[Ou
         if event is None or mistakes:
             found = RecordFindings()
             found.note(given, mistakes)
-            found.refuse(encoder)
+            found.refuse(encoder, whole=False)
         else:
             yield event
 

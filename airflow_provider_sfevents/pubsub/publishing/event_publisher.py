@@ -326,14 +326,15 @@ async def send_all(
 ) -> AsyncGenerator[list[PublishResult]]:
     """Make events in another thread and send them, request by request; yields results.
 
-    An error of `outgoing` is raised at the end, after the answers to the events made before.
+    An error of `outgoing`, also one of the user's source of records, is raised at the end, after
+    the answers to the events made before.
     """
-    failure: list[SfEventsError] = []
+    failure: list[Exception] = []
 
     def until_failure() -> Iterator[OutgoingEvent]:
         try:
             yield from outgoing
-        except SfEventsError as error:
+        except Exception as error:  # noqa: BLE001 - raised once the answers are there
             failure.append(error)
 
     batches = requests(until_failure(), schema_id)

@@ -114,7 +114,17 @@ class StagedReader(_ReadsRows, DataSourceReader):  # type: ignore[misc]
     """Read of all batches whose form is settled when the query runs."""
 
     def partitions(self) -> list[InputPartition]:
-        return self._partitions_of(offsets.offered(self._look()))
+        """Plan the read.
+
+        :raises ConfigurationError: no task has begun to stage the topic there.
+        """
+        topic = self._look()
+        if not topic.epochs:
+            raise ConfigurationError(
+                f"Nothing was ever staged in {topic.folder}. Check `path`, or org_id, consumer and "
+                "topic: a topic's folder is <staging>/<org>/<consumer>/<topic>."
+            )
+        return self._partitions_of(offsets.offered(topic))
 
 
 class StagedStreamReader(_ReadsRows, DataSourceStreamReader):  # type: ignore[misc]

@@ -44,6 +44,10 @@ class StagedFiles:
         if local_path(url) is not None:
             return cls(fs.LocalFileSystem())
         parts = urlsplit(url)
+        if not parts.scheme:
+            raise ConfigurationError(
+                f"`path` {url!r} is relative. Give an absolute path, or a URL of a store."
+            )
         scheme = _SCHEMES.get(parts.scheme, parts.scheme)
         try:
             found, _ = fs.FileSystem.from_uri(f"{scheme}://{parts.netloc}/")
@@ -118,6 +122,23 @@ def _named(url: str) -> Iterator[None]:
         raise StagingError(
             f"{url} cannot be read: {_line(error)}. The driver's and the executors' processes need "
             "access to the staging area from their own environment."
+        ) from error
+
+
+@contextmanager
+def naming_damaged(url: str) -> Iterator[None]:
+    """Name a file whose content cannot be read.
+
+    :raises StagingError: in place of PyArrow's error.
+    """
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        raise StagingError(
+            f"The staged file {url} cannot be read: {_line(error)}. If it is damaged, restore it, "
+            "or read its batch from the event table and start the query with a new checkpoint."
         ) from error
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from airflow_provider_sfevents.spark.avro import executor_tasks
 from airflow_provider_sfevents.spark.avro.decoder_needs import ACCELERATOR, lacking
 from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.source.columns import RESCUED
-from airflow_provider_sfevents.spark.source.staged_files import FileGoneError
+from airflow_provider_sfevents.spark.source.staged_files import FileGoneError, naming_damaged
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import AVRO
 
@@ -67,16 +68,28 @@ def read_rows(
             "swept. Start the query with a new checkpoint, and keep batches longer: `keep_for` of "
             "the task that lands."
         ) from error
-    with opened, pq.ParquetFile(opened) as parquet:
+    with opened, ExitStack() as stack:
+        with naming_damaged(file.url):
+            parquet = stack.enter_context(pq.ParquetFile(opened))
         if parquet.metadata.num_rows != file.events:
             raise StagingError(
                 f"The staged file {file.url} holds {counted(parquet.metadata.num_rows, 'event')}, "
                 f"the manifest says {file.events}. It was changed after it was staged; restore it."
             )
-        for rows in parquet.iter_batches(batch_size=_ROWS, columns=list(layout.STAGED_COLUMNS)):
+        for rows in _batches(parquet, file.url):
             found = [_raw(rows)] if plan is None else _decoded(rows, plan, file.payload_format)
             for columns in found:
                 yield _batch(columns, file, fixed)
+
+
+def _batches(parquet: Any, url: str) -> Iterator[pa.RecordBatch]:
+    found = parquet.iter_batches(batch_size=_ROWS, columns=list(layout.STAGED_COLUMNS))
+    while True:
+        with naming_damaged(url):
+            rows = next(found, None)
+        if rows is None:
+            return
+        yield rows
 
 
 def _raw(rows: pa.RecordBatch) -> dict[str, pa.Array]:

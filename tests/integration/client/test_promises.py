@@ -277,3 +277,22 @@ async def test_a_proxy_is_on_the_way_to_the_login_and_to_the_service(transport: 
         assert hosts == {bus.my_domain_url.removeprefix("https://")} | service
         assert all("Basic bWU6aHVzaA==" in head for head in proxy.heads)
         bus.check()
+
+
+async def test_an_error_of_the_users_json_reader_ends_the_client(
+    bus: Emulator, topic: str, connect: Connect, transport: str
+) -> None:
+    """`receive` raises it; only the Streaming API has messages in JSON."""
+
+    def broken(_: str) -> Any:
+        raise RuntimeError("mine")
+
+    publish(bus, topic, 1)
+    async with connect(replay=ALL, json_loads=broken) as client:
+        await client.subscribe(topic)
+        if transport == "pubsub":
+            assert await numbers(client, 1) == [1]
+            return
+        async with asyncio.timeout(60):
+            with pytest.raises(TransportTimeoutError, match=r"unexpected error: RuntimeError"):
+                await client.receive()

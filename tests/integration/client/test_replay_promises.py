@@ -127,3 +127,52 @@ async def test_replay_fallback(bus: Emulator, topic: str, connect: Connect, tran
         async with connect(**start, replay_fallback=ALL) as client:
             await client.subscribe(topic)
             assert await numbers(client, 1) == [1]
+
+
+async def test_a_refusal_after_a_lost_connection_is_followed_by_the_fallback(
+    bus: Emulator, topic: str, connect: Connect
+) -> None:
+    """The org moves while messages come: its old replay ids are refused from then on."""
+    publish(bus, topic, 1)
+    async with connect(replay=ALL, replay_fallback=ALL) as client:
+        await client.subscribe(topic)
+        assert await numbers(client, 1) == [1]
+        bus.reset_replay_ids(old_ids="refused")
+        bus.drop_connections()
+        bus.fail_next("cometd", status="NOT_FOUND")
+        publish(bus, topic, 2)
+        received = await numbers(client, 1)
+        assert received in ([1], [2])
+        assert received == [2] or await numbers(client, 1) == [2]
+
+
+class Slow(Coroutines):
+    """A storage that does not store the first marker that it is given."""
+
+    def __init__(self, how: str) -> None:
+        super().__init__()
+        self.how = how
+
+    async def set_replay_marker(self, subscription: str, replay_marker: ReplayMarker) -> None:  # type: ignore[explicit-override]
+        how, self.how = self.how, ""
+        if how == "refuses":
+            raise OSError(28, "No space left on device")
+        if how == "waits":
+            await asyncio.Event().wait()
+        await super().set_replay_marker(subscription, replay_marker)
+
+
+@pytest.mark.parametrize("how", ["refuses", "waits"])
+async def test_a_message_whose_marker_was_not_stored_comes_again(
+    bus: Emulator, topic: str, connect: Connect, how: str
+) -> None:
+    """A storage that fails, or a `receive` that is cancelled meanwhile, loses no message."""
+    publish(bus, topic, 0, 1)
+    storage = Slow(how)
+    storage.kept[topic] = ReplayMarker("", ALL)
+    async with connect(replay=storage) as client:
+        await client.subscribe(topic)
+        await come_true(lambda: client.has_pending_messages)
+        with pytest.raises((OSError, TimeoutError)):
+            await asyncio.wait_for(client.receive(), 0.2)
+        assert await numbers(client, 2) == [0, 1]

@@ -182,7 +182,7 @@ def test_mistakes_are_one_line(says: Says, command: str, why: str) -> None:
 
 
 async def _delivering(client: Any) -> Any:
-    """A stream that has delivered an event; a call right after a cut may meet the old connection."""
+    """A stream that has delivered an event: a call right after a cut may meet the old one."""
     from grpc import StatusCode, aio
 
     while True:

@@ -287,9 +287,24 @@ async def test_a_source_without_an_end() -> None:
     seen: list[int] = []
     async with scripted(accept) as (_, client):
         results = client.publishing.stream(TOPIC, source())
-        with pytest.raises(ConfigurationError, match="record 2000: City__c is 7"):
+        with pytest.raises(ConfigurationError, match=r"are sent(?s:.*)record 2000: City__c is 7"):
             await collect(results, seen, lambda: taken - len(seen) <= 200 * (MAX_REQUESTS + 1))
     assert seen == list(range(1, 2000))
+
+
+async def test_an_error_of_the_source_comes_after_the_results() -> None:
+    """Events that are published have their results, whatever becomes of the source."""
+
+    def source() -> Iterator[dict[str, Any]]:
+        for _ in range(250):
+            yield {"City__c": "a"}
+        raise RuntimeError("the source broke")
+
+    seen: list[int] = []
+    async with scripted(accept) as (_, client):
+        with pytest.raises(RuntimeError, match="the source broke"):
+            await collect(client.publishing.stream(TOPIC, source()), seen, lambda: True)
+    assert seen == list(range(1, 251))
 
 
 async def test_leaving_early_leaves_nothing_open() -> None:

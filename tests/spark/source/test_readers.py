@@ -243,6 +243,24 @@ def test_a_schema_of_the_users_own_is_refused(begun: Topic) -> None:
         source.reader(StructType([StructField("a", IntegerType())]))
 
 
+def test_a_folder_in_which_nothing_was_staged_is_refused(topic: Topic) -> None:
+    """A read of a misspelled consumer or topic is no empty table."""
+    with pytest.raises(ConfigurationError, match=r"Nothing was ever staged in .*Check `path`"):
+        Query(topic).read()
+    with pytest.raises(ConfigurationError, match="'lake/staging' is relative"):
+        SfEventsDataSource({"path": "lake/staging"}).schema()
+
+
+@pytest.mark.parametrize("event_type", ["", "Order__e"])
+def test_a_damaged_file_is_named(begun: Topic, event_type: str) -> None:
+    """A staged file that was cut is named, with what to do."""
+    begun.stage([1])
+    [part] = begun.folder.rglob("*.parquet")
+    part.write_bytes(part.read_bytes()[:-9])
+    with pytest.raises(StagingError, match=rf"{part.name} cannot be read: .*restore it"):
+        Query(begun, **({"event_type": event_type} if event_type else {})).read()
+
+
 def test_an_empty_topic_waits(topic: Topic) -> None:
     """A stream of raw payloads starts before anything is staged, and reads the first batch."""
     topic.folder.mkdir(parents=True)

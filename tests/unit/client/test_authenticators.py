@@ -63,13 +63,21 @@ def test_the_packages_other_logins_and_settings_are_taken() -> None:
     assert Client(settings).settings is settings
 
 
-def test_a_missing_value_is_refused_when_the_client_is_made() -> None:
-    """An empty value is named before anything is sent."""
+@pytest.mark.parametrize("value", ["", None], ids=["empty", "unset"])
+def test_a_missing_value_is_refused_when_the_client_is_made(value: Any) -> None:
+    """A value that is empty, or of an unset environment variable, is named."""
     with pytest.raises(ConfigurationError, match="consumer secret"):
-        SalesforceStreamingClient(**{**USER, "consumer_secret": ""})
+        SalesforceStreamingClient(**{**USER, "consumer_secret": value})
 
 
 def test_an_unknown_transport_is_refused() -> None:
     """`transport` is one of the two APIs."""
     with pytest.raises(ConfigurationError, match="'pubsub' or 'streaming'"):
         Client(PasswordAuthenticator(**USER), transport="cometd")
+
+
+def test_an_unknown_storage_policy_is_refused() -> None:
+    """Markers would else never be stored."""
+    policy: Any = "automatic"
+    with pytest.raises(ConfigurationError, match=r"'automatic' is unknown. Give one of .*MANUAL"):
+        Client(PasswordAuthenticator(**USER), replay_storage_policy=policy)

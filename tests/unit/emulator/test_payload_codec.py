@@ -89,6 +89,12 @@ def test_decoding_shows_times_as_text() -> None:
     )
 
 
+def test_a_time_that_python_does_not_have_is_its_number() -> None:
+    """Salesforce's times go beyond the year 9999."""
+    codec = Codec(SCHEMA)
+    assert codec.decode(codec.encode({**CREATED, "At__c": 2**60}))["At__c"] == 2**60
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [

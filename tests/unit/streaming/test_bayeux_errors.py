@@ -103,7 +103,7 @@ def test_what_an_error_asks_for(message: dict[str, Any], remedy: str, error: typ
 
 
 @pytest.mark.parametrize(
-    ("status", "remedy"), [(401, "log in"), (500, "wait"), (503, "wait"), (504, "wait")]
+    ("status", "remedy"), [(401, "log in"), (429, "wait"), (500, "wait"), (504, "wait")]
 )
 def test_a_status_without_messages(status: int, remedy: str) -> None:
     """An HTTP error of a proxy or a server that is down is named by its status."""

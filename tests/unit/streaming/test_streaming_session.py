@@ -7,6 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import httpx
+import pytest
 
 from airflow_provider_sfevents.pubsub.auth.secret import Secret
 from airflow_provider_sfevents.pubsub.auth.session_cache import SessionCache
@@ -15,8 +16,6 @@ from airflow_provider_sfevents.replay_point import EARLIEST, LATEST
 from airflow_provider_sfevents.streaming.streaming_session import StreamingSession
 
 if TYPE_CHECKING:
-    import pytest
-
     from airflow_provider_sfevents.replay_point import ReplayPoint
     from airflow_provider_sfevents.streaming.bayeux_messages import StreamedEvent
 
@@ -51,6 +50,8 @@ class Server:
             answer = told.pop(0) if told else []
             if isinstance(answer, Exception):
                 raise answer
+            if isinstance(answer, httpx.Response):
+                return answer
             self._clients += name == "handshake"
             good = {**message, "successful": True, "clientId": f"c{self._clients}"}
             found += [*answer, good]
@@ -93,6 +94,27 @@ def test_a_cut_poll_is_followed_by_another_session() -> None:
     assert server.asked == [
         *("handshake", {"/topic/A": -2}, "connect", "connect"),
         *("handshake", {"/topic/A": 3}, "connect", "disconnect"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("answer", "again"),
+    [
+        (httpx.Response(200, text="<html>Sign on</html>"), [*("handshake", {"/topic/A": 3})]),
+        (httpx.Response(502), [*("handshake", {"/topic/A": 3})]),
+        (httpx.Response(429, text="slow down"), []),
+        (httpx.Response(404, text="<html>not here</html>"), []),
+    ],
+    ids=["sign-on", "gateway", "busy", "elsewhere"],
+)
+def test_an_answer_without_messages_is_waited_out(answer: httpx.Response, again: list[Any]) -> None:
+    """A new session brings again what may have been lost between the service and the client."""
+    server = Server(connect=[[event(3)], answer, [event(5)]])
+    found, _ = received(server, 2)
+    assert ids(found) == [3, 5]
+    assert server.asked == [
+        *("handshake", {"/topic/A": -2}, "connect", "connect"),
+        *(*again, "connect", "disconnect"),
     ]
 
 
