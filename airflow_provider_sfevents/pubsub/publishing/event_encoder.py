@@ -210,8 +210,8 @@ class RecordFindings:
             f"{self.wrong} of {counted(self.records, 'record')} cannot be published to "
             f"{encoder.topic}, and nothing is sent:"
             if whole
-            else f"A record cannot be published to {encoder.topic}. The records before it are sent, "
-            "as their results say; those after it were not taken:",
+            else f"A record cannot be published to {encoder.topic}. Those before it are sent, as "
+            "their results say; those after it were not taken:",
             *self.shown,
             *([f"and {left} more mistakes."] if left else []),
             f"Fields of the event: {', '.join(encoder.fields)}.",
