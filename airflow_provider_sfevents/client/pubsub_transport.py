@@ -108,6 +108,7 @@ class PubSubTransport:
             await _first(task, opened, None)
             if start.is_replay_id:
                 await _first(task, answered, self._options.refusal_seconds)
+                await _first(task, opened, None)
         except BaseException:
             await _cancel(task)
             raise
@@ -135,7 +136,8 @@ class PubSubTransport:
     ) -> None:
         """Read a channel into the sink, from `fallback` once a replay id is refused.
 
-        :param opened: set once a stream is open; `answered`: once nothing can be refused at once.
+        :param opened: set once a stream is open; cleared when `fallback` becomes the start.
+        :param answered: set once the replay id was taken, or was refused and `fallback` counts.
         """
         try:
             await self._pump(channel, start, opened, answered)
@@ -144,6 +146,7 @@ class PubSubTransport:
                 raise
             logger.warning("%s Subscribing to %s from %s.", error, channel, fallback)
             opened.clear()
+            answered.set()
             await self._pump(channel, fallback, opened, answered)
 
     async def _pump(
