@@ -178,27 +178,6 @@ def test_too_many_bad_events_land_nothing(
     assert not (staging.batch / layout.RECEIPT).exists()
 
 
-def test_a_limit_lets_a_whole_batch_go_to_quarantine(
-    spark: Any, staging: Staging, lake: Lake
-) -> None:
-    """A limit that is given counts, even if it is the whole batch."""
-    receipt = land_in(spark, lake, staging.write([("order", b"")]), max_quarantined=1)
-
-    assert (receipt.tables, receipt.quarantined) == ({}, 1)
-
-
-def test_schemas_of_one_event_type_share_a_table(spark: Any, staging: Staging, lake: Lake) -> None:
-    """Two schemas of one event type share a table; a field that one lacks is null in its rows."""
-    newer = staging.event("order2", CreatedDate=0, CreatedById="005A", Number__c="new", Size__c=7)
-
-    land_in(spark, lake, staging.write([staging.order(0), newer]))
-
-    assert lake.rows("Order__e", "Number__c, Amount__c, Size__c") == [
-        ("N0", 0.0, None),
-        ("new", None, 7),
-    ]
-
-
 def test_a_field_that_changed_in_kind_gets_a_column_of_its_own(
     spark: Any, staging: Staging, lake: Lake
 ) -> None:
@@ -214,21 +193,6 @@ def test_a_field_that_changed_in_kind_gets_a_column_of_its_own(
         ("N2", None),
         (None, 1.5),
     ]
-
-
-def test_a_schema_that_contradicts_most_of_the_batch_is_put_aside_on_request(
-    spark: Any, staging: Staging, lake: Lake
-) -> None:
-    """If asked for, events of a schema that contradicts most of the batch go to quarantine."""
-    other = staging.event("order3", CreatedDate=0, CreatedById="005A", Number__c=1.5)
-    manifest = staging.write([staging.order(0), other, staging.order(2)])
-
-    receipt = land_in(spark, lake, manifest, on_type_change="quarantine")
-
-    assert lake.ordinals("Order__e") == [0, 2]
-    ((ordinal, reason),) = lake.rows("_quarantine", "batch_ordinal, quarantine_reason")
-    assert (ordinal, receipt.quarantined) == (1, 1)
-    assert "schema order3: field Number__c is double, but" in reason
 
 
 def test_a_batch_is_planned_anew_when_another_records_columns_meanwhile(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -35,19 +34,6 @@ def test_of_two_first_runs_one_gives_way(bus: Emulator, consumer: Consumer) -> N
     assert (consumer.positions, bus.deliveries(TOPIC)) == ({}, 0)
     assert isinstance(consumer.run_once(), Staged)
     assert len(area.origins()) == 1
-
-
-def test_a_second_airflow_on_one_staging_area_is_told(bus: Emulator, consumer: Consumer) -> None:
-    """A second Airflow on one staging area is refused, and takes no staged event."""
-    publish(bus, 1, 2)
-    first = consumer.stage()
-    first.release()
-    second = replace(consumer, positions={})
-    with pytest.raises(
-        PositionConflictError, match="another Airflow works with the same staging area"
-    ):
-        second.stage()
-    assert (second.positions, bus.deliveries(TOPIC)) == ({}, 2)
 
 
 def test_a_batch_commits_to_where_it_landed(

@@ -100,39 +100,13 @@ def test_a_staged_batch_is_reused_and_not_fetched_again(bus: Emulator, consumer:
     assert bus.deliveries(TOPIC) == 5
 
 
-def test_a_landed_batch_is_only_committed(bus: Emulator, consumer: Consumer) -> None:
-    """A batch with a receipt is committed without a second landing."""
-    ids = publish(bus, 1, 5)
-    before = consumer.stage()
-    assert isinstance(before, Staged)
-    write_receipt(before)
-    before.release()
-    after = consumer.stage()
-    assert isinstance(after, Staged)
-    assert (after.reused, after.landed) == (True, True)
-    commit_batch(after, consumer.run, keep_batches=10)
-    assert consumer.position.replay_id == ids[-1]
-
-
-def test_committing_twice_moves_once(bus: Emulator, consumer: Consumer) -> None:
-    """A commit that is repeated moves the position once."""
-    publish(bus, 1, 5)
-    staged = consumer.stage()
-    assert isinstance(staged, Staged)
-    write_receipt(staged)
-    commit_batch(staged, consumer.run, keep_batches=10)
-    once = consumer.positions["orders"]
-    commit_batch(staged, consumer.run, keep_batches=10)
-    assert consumer.positions["orders"] == once
-
-
 def test_without_a_receipt_that_adds_up_nothing_moves(bus: Emulator, consumer: Consumer) -> None:
     """The position stays if a successful Spark job has not landed all events."""
     publish(bus, 1, 5)
     staged = consumer.stage()
     assert isinstance(staged, Staged)
     before = dict(consumer.positions)
-    with pytest.raises(NotLandedError, match="left no receipt"):
+    with pytest.raises(NotLandedError, match=r"left no receipt at .* the position stays"):
         commit_batch(staged, consumer.run, keep_batches=10)
     write_receipt(staged, missing=1)
     with pytest.raises(NotLandedError, match="do not add up to the 5 events"):
@@ -231,32 +205,6 @@ def test_an_unknown_topic_begins_nothing(bus: Emulator, consumer: Consumer) -> N
     assert not consumer.root.exists()
 
 
-def test_a_lost_position_is_no_first_run(bus: Emulator, consumer: Consumer) -> None:
-    """A missing position is refused if the staging area has receipts."""
-    publish(bus, 1, 5)
-    consumer.run_once()
-    consumer.positions.clear()
-    with pytest.raises(
-        PositionConflictError,
-        match=r"is missing, but batch .*-1 of this consumer and topic has landed",
-    ):
-        consumer.run_once()
-    assert (consumer.positions, bus.deliveries(TOPIC)) == ({}, 5)
-
-
-def test_an_old_position_is_refused(bus: Emulator, consumer: Consumer) -> None:
-    """A position that is behind the staging area, such as a backup, is refused."""
-    publish(bus, 1, 5)
-    consumer.run_once()
-    old = consumer.positions["orders"]
-    for first in (6, 11):
-        publish(bus, first, 5)
-        consumer.run_once()
-    consumer.positions["orders"] = old
-    with pytest.raises(PositionConflictError, match=r"is at batch .*-1, but batch .*-3 has landed"):
-        consumer.run_once()
-
-
 def test_a_topic_twice_in_one_mapping_is_refused(bus: Emulator, consumer: Consumer) -> None:
     """The second of two mapped tasks of one run on one topic is refused."""
     publish(bus, 1, 5)
@@ -281,18 +229,6 @@ def test_old_batches_are_swept(bus: Emulator, consumer: Consumer) -> None:
         staged.release()
     kept = sorted(int(path.name) for path in consumer.root.glob("*/*/*/*/0*"))
     assert kept == [3, 4]
-
-
-def test_the_manifest_holds_no_secret(bus: Emulator, consumer: Consumer) -> None:
-    """A manifest holds no secret of the connection."""
-    publish(bus, 1, 1)
-    staged = consumer.run_once()
-    assert isinstance(staged, Staged)
-    written = "".join(
-        path.read_text(errors="replace") for path in consumer.root.rglob("*") if path.is_file()
-    )
-    assert bus.connection()["password"] not in written
-    assert "!" not in json.dumps(json.loads(staged.manifest.to_json())["org_id"])
 
 
 def test_a_damaged_file_is_noticed_before_spark(bus: Emulator, consumer: Consumer) -> None:

@@ -45,17 +45,6 @@ def test_a_restart_changes_nothing(talk: Talk, tmp_path: Path) -> None:
         assert event.replay_id > first_id
 
 
-def test_a_folder_has_one_emulator_at_a_time(tmp_path: Path) -> None:
-    """A folder admits a second emulator after the first has stopped."""
-    with (
-        Emulator(folder=tmp_path),
-        pytest.raises(EmulatorError, match="in use by another emulator"),
-    ):
-        Emulator(folder=tmp_path).start()
-    with Emulator(folder=tmp_path) as bus:
-        assert bus.endpoint
-
-
 def test_a_port_that_is_none_is_said() -> None:
     """An invalid port is one clear error, and nothing runs."""
     with pytest.raises(EmulatorError, match="gRPC port 70000 is not a port"):

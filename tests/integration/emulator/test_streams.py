@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from grpc import aio
 
 from airflow_provider_sfevents.emulator import Emulator, Knobs
 
@@ -41,30 +40,6 @@ def test_a_connection_takes_so_many_rpcs(talk: Talk) -> None:
             assert len(bus.subscriptions) == 3
 
         talk(bus, scenario)
-
-
-def test_idle_stream_is_closed(talk: Talk) -> None:
-    """An idle stream is closed with OK, or by knob UNAVAILABLE, despite waiting events."""
-    with Emulator(knobs=Knobs(idle_close_seconds=0.2)) as bus:
-        topic = _published(bus, 10)
-
-        async def scenario(client: Any) -> tuple[Any, str]:
-            stream = await client.subscribe(topic, 1)
-            await stream.take(1)
-            return await stream.read(), (await stream.call.code()).name
-
-        assert talk(bus, scenario) == (aio.EOF, "OK")
-
-    with Emulator(knobs=Knobs(idle_close_seconds=0.2, idle_close_status="UNAVAILABLE")) as bus:
-        topic = _published(bus, 10)
-
-        async def refused(client: Any) -> Any:
-            stream = await client.subscribe(topic, 1)
-            await stream.take(1)
-            return await client.refused(stream.read())
-
-        assert talk(bus, refused).status == "UNAVAILABLE"
-        assert bus.subscriptions[0].ended == "UNAVAILABLE"
 
 
 def test_a_client_that_goes_away_is_noticed(talk: Talk) -> None:

@@ -84,26 +84,6 @@ async def test_nothing_learned_can_be_seen(start: str) -> None:
         bus.wait_open_streams(0)
 
 
-async def test_a_start_at_latest_that_is_lost_unheard(caplog: pytest.LogCaptureFixture) -> None:
-    """A stream at `latest` that is lost before its first response logs a warning."""
-    async with running() as (bus, client):
-        bus.fail_next("Subscribe", status="UNAVAILABLE")
-        bus.fail_next("GetTopic", status="UNAVAILABLE", after=1)
-        received, bounds = Received(), Bounds(max_events=3, max_seconds=120, idle_seconds=120)
-        with caplog.at_level(logging.WARNING):
-            task = asyncio.ensure_future(client.fetch(TOPIC, LATEST, bounds, received))
-            await come_true(lambda: len(bus.subscriptions) == 2 and _asked(bus.subscriptions[1]))
-        published = publish(bus, 3)
-        await task
-        assert received.replay_ids == published
-        assert [one.start for one in bus.subscriptions] == ["latest", "latest"]
-        assert "are missed" in caplog.text
-
-
-def _asked(subscription: Any) -> bool:
-    return bool(subscription.requests)
-
-
 async def test_a_stop_made_in_another_loop_fails(bus: ScriptedBus, client: PubSubClient) -> None:
     """A stop event of another loop is refused, because it could never end the batch."""
     stop = asyncio.Event()

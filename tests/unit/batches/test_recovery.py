@@ -188,12 +188,6 @@ def test_a_receipt_that_does_not_add_up_lands_again(receipt: Receipt) -> None:
         recovery.require_landed(MANIFEST, receipt, "here")
 
 
-def test_no_receipt_is_not_landed() -> None:
-    """A batch without a receipt has not landed, even if the job succeeded."""
-    with pytest.raises(NotLandedError, match=r"no receipt at lake/receipt\.json.*position\s+stays"):
-        recovery.require_landed(MANIFEST, None, "lake/receipt.json")
-
-
 def test_a_manifest_for_another_place_is_refused() -> None:
     """A batch that was staged from another replay id than the position's is refused."""
     with pytest.raises(PositionConflictError, match="staged from 0a, but the position is at 0d"):

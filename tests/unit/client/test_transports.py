@@ -33,10 +33,3 @@ def test_errors_have_one_hierarchy(error: SfEventsError, kind: type[SfEventsErro
     found = client_error(error)
     assert type(found) is kind
     assert str(found) == "why"
-
-
-def test_a_server_error_has_the_services_reason() -> None:
-    """`ServerError.error_message` is what the service said."""
-    error = client_error(TopicError("no access"))
-    assert isinstance(error, ServerError)
-    assert error.error_message == "no access"

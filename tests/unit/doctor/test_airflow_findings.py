@@ -110,13 +110,6 @@ def test_a_push_topics_position_fails_eight_hours_before(hours: float, status: C
     assert line.status == status
 
 
-def test_repeated_failures_fail() -> None:
-    """Three tasks that failed since the last commit are a failure, two are not."""
-    position = aged(1)
-    found = [position_finding(position, lambda _: None, NOW, failures) for failures in (2, 3)]
-    assert [one.status for one in found] == [CheckStatus.OK, CheckStatus.FAILED]
-
-
 def test_a_keepalive_makes_a_position_young() -> None:
     """The age counts from the last keepalive."""
     seen_at = (NOW - timedelta(hours=1)).isoformat()

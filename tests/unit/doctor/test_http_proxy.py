@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import socket
 from typing import Any
 
 import pytest
@@ -141,11 +140,3 @@ def test_a_proxys_user_is_passed_on() -> None:
     """User and password of the proxy's URL are sent as the proxy needs them."""
     _, got = ask(b"HTTP/1.1 200 OK\r\n\r\n", user="me:hush%21@")
     assert b"Proxy-Authorization: Basic " + base64.b64encode(b"me:hush!") in got
-
-
-def test_a_proxy_that_is_not_there() -> None:
-    """The reason is the operating system's."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    nowhere = ProxyRoute(name="the login", to="a:1", proxy=f"http://127.0.0.1:{port}")
-    assert asyncio.run(refusal(nowhere)) != ""

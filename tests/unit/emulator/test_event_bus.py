@@ -15,7 +15,6 @@ from airflow_provider_sfevents.emulator.knobs import Knobs
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
 
 A, B, BOTH = "/event/A__e", "/event/B__e", "/event/Both__chn"
-NOWHERE = b""
 
 
 @pytest.fixture
@@ -68,17 +67,6 @@ def test_the_same_seed_gives_the_same_ids(clock: EmulatorClock) -> None:
     assert _publish(other, A, b"x", b"y") != first
 
 
-def test_a_start_is_strictly_after_its_id(clock: EmulatorClock) -> None:
-    """CUSTOM starts after the id, EARLIEST at the oldest event, LATEST at the next one."""
-    bus = _bus(clock)
-    ids = _publish(bus, A, b"1", b"2", b"3")
-    latest = bus.start(pb.LATEST, NOWHERE)
-    _publish(bus, A, b"4")
-    assert _payloads(bus, A, bus.start(pb.CUSTOM, ids[0])) == [b"2", b"3", b"4"]
-    assert _payloads(bus, A, bus.start(pb.EARLIEST, NOWHERE)) == [b"1", b"2", b"3", b"4"]
-    assert _payloads(bus, A, latest) == [b"4"]
-
-
 def test_an_id_of_another_topic_is_a_start(clock: EmulatorClock) -> None:
     """A replay id of any topic of the org is a valid start, also with eight bytes."""
     bus = _bus(clock)
@@ -108,12 +96,6 @@ def test_an_id_between_two_events_is_refused(clock: EmulatorClock) -> None:
     between = next(number + 1 for number in numbers[:-1] if number + 1 not in numbers)
     with pytest.raises(RefusalError, match="corrupted"):
         bus.start(pb.CUSTOM, bus.replay_id(between))
-
-
-def test_custom_without_an_id_is_refused(clock: EmulatorClock) -> None:
-    """CUSTOM without a replay id is refused with a code of its own."""
-    with pytest.raises(RefusalError, match=r"replayid\.validation\.failed"):
-        _bus(clock).start(pb.CUSTOM, NOWHERE)
 
 
 def test_events_age_out_after_72_hours(clock: EmulatorClock) -> None:

@@ -36,15 +36,6 @@ def test_usual_status_goes_with_a_code() -> None:
     ]
 
 
-def test_service_unavailable_has_the_status_of_the_knob() -> None:
-    """The knob chooses between INTERNAL, as seen live, and gRPC's UNAVAILABLE."""
-    faults = FaultOrders(Knobs(service_unavailable="UNAVAILABLE"))
-    faults.add("Subscribe")
-    fault = faults.take("Subscribe")
-    assert fault
-    assert fault.refusal.status == "UNAVAILABLE"
-
-
 @pytest.mark.parametrize(
     ("rpc", "more", "why"),
     [

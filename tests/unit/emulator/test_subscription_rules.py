@@ -73,18 +73,6 @@ def test_what_cannot_be_changed(change: dict[str, str], code: str) -> None:
     assert error.value.code == code
 
 
-@pytest.mark.parametrize(
-    ("committed", "valid", "where"),
-    [("", False, "LATEST"), ("00", True, "committed"), ("00", False, "EARLIEST")],
-)
-def test_where_a_stream_starts(committed: str, valid: bool, where: str) -> None:
-    """A stream starts after the committed id, at the default, or at the recovery replay."""
-    assert (
-        subscription_rules.start(committed, valid=valid, default="LATEST", recovery="EARLIEST")
-        == where
-    )
-
-
 def test_a_slot_is_held_after_its_client_left() -> None:
     """A slot stays taken for a time after its client left, then is free."""
     slots = SubscriptionSlots()

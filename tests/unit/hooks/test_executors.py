@@ -122,16 +122,6 @@ def test_the_default_folder_is_refused_for_any_other_executor(
     assert "Set `staging` to an object store" in str(raised.value)
 
 
-@pytest.mark.parametrize("configured", [FAR, "a.b.Missing", f"LocalExecutor,{FAR}"])
-def test_a_folder_that_all_machines_mount_is_allowed(
-    monkeypatch: pytest.MonkeyPatch, configured: str
-) -> None:
-    """`[sfevents] staging_shared = True` allows the default folder with any executor."""
-    configure(monkeypatch, configured)
-    monkeypatch.setenv("AIRFLOW__SFEVENTS__STAGING_SHARED", "True")
-    require_shared_default(None)
-
-
 def test_a_pod_of_the_kubernetes_executor_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A pod is refused although its configuration names LocalExecutor: its disk ends with it."""
     configure(monkeypatch, "LocalExecutor")

@@ -119,14 +119,6 @@ def test_a_task_that_was_killed_begins_nothing(task: Any) -> None:
     assert begun == []
 
 
-def test_the_work_sees_a_request_that_came_before_it(task: Any) -> None:
-    """The work sees a request that came before it."""
-    stopping = run_until_stopped(task, task.on_kill)
-    assert stopping.requested
-    with pytest.raises(AirflowException):
-        task.run_stoppable({}, lambda _: None)
-
-
 class Writes:
     """Writes as Airflow's log and API do, while this thread holds their locks."""
 

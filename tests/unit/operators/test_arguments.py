@@ -254,6 +254,7 @@ def test_bounds_that_cannot_be_are_refused_when_the_dag_is_parsed(
         ({"table_format": "csv"}, "table_format='csv' is not known; give 'parquet', 'delta' or"),
         ({"table": "lake.shop"}, "reads like a name in a catalog, and Parquet tables are in no"),
         ({"table_format": "delta", "table": "s3:lake"}, "neither a URL .* nor a name in a catalog"),
+        ({"cluster_by": "event_date"}, "cluster_by=.*plain files"),
         ({"partition_by": "none"}, "partition_by='none' is not possible.*give 'event_date'"),
         ({"on_type_change": "drop"}, "on_type_change='drop' is not known; give new_column or"),
         ({"decimals": {"Amount__c": "money"}}, "decimals gives Amount__c the type 'money'"),

@@ -59,12 +59,6 @@ def test_without_a_path_the_installed_pyspark_is_taken(java_only: str) -> None:
     assert submission.env["PYSPARK_PYTHON"] == sys.executable
 
 
-def test_a_binary_asked_for_must_be_there(java_only: str) -> None:
-    """A named binary that is missing is an error, and no other one is used."""
-    with pytest.raises(ConfigurationError, match="spark2-submit was not found"):
-        plan(java_only, binary="spark2-submit")
-
-
 def test_this_python_is_not_forced_on_other_machines(java_only: str) -> None:
     """The worker's Python is set for the driver here, and never for executors elsewhere."""
     submission = plan(java_only, master="yarn", shared=True)
@@ -110,13 +104,6 @@ def test_what_spark_submit_needs_is_in_its_environment_alone(java_only: str) -> 
     with submission.environment():
         assert (os.environ["SPARK_HOME"], os.environ["HOME"]) == ("/opt/spark", "/elsewhere")
     assert ("SPARK_HOME" in os.environ, os.environ["HOME"]) == (False, home)
-
-
-def test_a_folder_of_this_machine_needs_a_spark_of_this_machine(java_only: str) -> None:
-    """A local folder is refused for a Spark elsewhere unless it is declared shared."""
-    with pytest.raises(ConfigurationError, match=r"yarn, which.*staging_shared=True"):
-        plan(java_only, master="yarn")
-    plan(java_only, master="yarn", shared=True)
 
 
 def test_a_failing_spark_leaves_no_environment_in_its_frames(java_only: str) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_provider_sfevents.exceptions import LeaseHeldError, StagingError
+from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.staging import layout, leases
 from airflow_provider_sfevents.staging.batch_folder import BatchFolder
 from airflow_provider_sfevents.staging.parts.part_chain import chain
@@ -64,12 +64,6 @@ def test_files_of_all_attempts_are_found(batch: BatchFolder) -> None:
         "attempts/0001/part-0000000000.parquet",
         "attempts/0002/part-0000000003.parquet",
     ]
-
-
-def test_a_leased_batch_is_refused(batch: BatchFolder) -> None:
-    """A batch whose lease is held cannot be taken by a second task."""
-    with batch.take_lease(here()), pytest.raises(LeaseHeldError):
-        batch.take_lease(here())
 
 
 def test_half_written_files_of_the_dead_are_cleared_away(batch: BatchFolder) -> None:

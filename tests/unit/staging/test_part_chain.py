@@ -15,17 +15,6 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.staging.manifest import Part
 
 
-def test_nothing_staged_is_an_empty_chain() -> None:
-    """Without files the chain is empty."""
-    assert chain("earliest", []) == ()
-
-
-def test_files_follow_each_other() -> None:
-    """Each file of a chain starts at the end of the one before, in any order of listing."""
-    first, second = part("earliest", "0a", 0, 3), part("0a", "0b", 3, 2)
-    assert chain("earliest", [second, first]) == (first, second)
-
-
 def test_a_file_from_another_place_is_left_out() -> None:
     """A file is left out if no chain of files from the batch's start leads to it."""
     assert chain("0f", [part("earliest", "0a", 0, 3), part("0a", "0b", 3, 2)]) == ()
@@ -35,13 +24,6 @@ def test_a_hole_ends_the_chain() -> None:
     """Files beyond a missing one are left out, even if their replay ids would fit."""
     first = part("earliest", "0a", 0, 3)
     assert chain("earliest", [first, part("0a", "0b", 4, 2)]) == (first,)
-
-
-def test_of_two_that_start_together_the_one_that_leads_further_is_taken_whole() -> None:
-    """Of two files with the same start the one that leads further is taken whole."""
-    short, long = part("earliest", "03", 0, 3, "a/1"), part("earliest", "05", 0, 5, "a/2")
-    further = part("03", "09", 3, 6, "a/3")
-    assert chain("earliest", [short, long, further]) == (short, further)
 
 
 def test_an_empty_file_leads_nowhere() -> None:

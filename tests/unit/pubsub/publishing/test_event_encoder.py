@@ -236,8 +236,3 @@ def test_requests_stay_below_3_megabytes() -> None:
     """Requests stay below 3 MB, even if they then hold few events."""
     batches = list(requests(outgoing(*[900_000] * 7)))
     assert [len(batch) for batch in batches] == [3, 3, 1]
-
-
-def test_nothing_makes_no_request() -> None:
-    """No events make no request, because an empty one is an error of the service."""
-    assert list(requests([])) == []

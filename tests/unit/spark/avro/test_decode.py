@@ -160,17 +160,6 @@ def test_a_bit_beyond_the_schema_is_undecodable(
         Decoder(account_schema).decode(account(changedFields=[bitmap]))
 
 
-def test_one_bad_event_leaves_the_others(order_schema: str, order: Callable[..., bytes]) -> None:
-    """Good payloads decode with their indexes, and a bad one among them has a reason."""
-    records, good, reasons = Decoder(order_schema).decode_all(
-        [order(Number__c="A"), b"", order(Number__c="C")]
-    )
-
-    assert [record["Number__c"] for record in records] == ["A", "C"]
-    assert good == [0, 2]
-    assert list(reasons) == [1]
-
-
 def test_reasons_are_short_whatever_the_payload() -> None:
     """A reason has a bounded length, so that it never repeats a payload."""
     schema = {

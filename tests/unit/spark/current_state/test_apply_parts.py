@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,7 +15,6 @@ from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark import apply, entity_snapshot
 from airflow_provider_sfevents.spark.changes.order import EventOrder
 from airflow_provider_sfevents.spark.current_state import state_merges
-from airflow_provider_sfevents.spark.current_state.current_state_options import ApplyOptions
 from airflow_provider_sfevents.spark.current_state.event_rows import (
     EventPlace,
     decoded_events,
@@ -328,27 +326,6 @@ def test_a_fold_reads_the_columns_that_events_set(
     assert [one.name for one in folding.read] == read
 
 
-APPLY = ApplyOptions(manifest_url="m", current_state="s3a://lake/x", table_format="delta")
-
-
-@pytest.mark.parametrize(
-    ("given", "match"),
-    [
-        ({"table_format": "parquet"}, "Give table_format='delta' or 'iceberg'"),
-        ({"current_state": "lake x"}, "neither a URL"),
-        ({"deletions": "forget"}, "deletions='forget'"),
-        ({"new_entities": "full"}, "new_entities='full'"),
-        ({"row_changes": "merge"}, "row_changes='merge' is not known; give rewrite or vectors"),
-        ({"on_type_change": "ignore"}, "on_type_change='ignore'"),
-    ],
-)
-def test_options_that_cannot_work_are_refused(given: dict[str, Any], match: str) -> None:
-    """The error of a wrong option names it and its valid values."""
-    APPLY.check()
-    with pytest.raises(ConfigurationError, match=match):
-        replace(APPLY, **given).check()
-
-
 def test_a_read_has_a_time_with_a_zone_and_a_format() -> None:
     """A time without a zone and an unknown format are refused."""
     assert time_of("2026-11-01T06:30:00Z") == datetime(2026, 11, 1, 6, 30, tzinfo=UTC)
@@ -364,6 +341,8 @@ def test_the_jobs_read_their_command_lines_before_spark_starts() -> None:
     assert (table_format, about) == ("iceberg", "m")
     with pytest.raises(ConfigurationError, match="need a format that can MERGE"):
         apply.job_of([*landing, "--format", "parquet"])
+    with pytest.raises(ConfigurationError, match="on_type_change='ignore'"):
+        apply.job_of([*landing, "--format", "iceberg", "--on-type-change", "ignore"])
     read = ["--current-state", "s3a://lake/x", "--entity", "Account", "--records", "r"]
     more = ["--records-format", "csv", "--read-at", "2026-11-01T06:30:00Z"]
     table_format, about, _ = entity_snapshot.job_of(
