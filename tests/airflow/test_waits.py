@@ -115,16 +115,6 @@ def test_from_latest_nothing_falls_between_sensor_and_operator(here: Deployment)
     assert topic.deliveries() == 3
 
 
-def test_what_cannot_work_ends_a_deferrable_sensor_before_it_defers(here: Deployment) -> None:
-    """With a wrong password, the sensor fails at its first try without naming the password."""
-    topic = here.topic("Mistaken")
-    run = here.run("deferring_mistaken", topic)
-    assert run.wait("failed") == {"wait": "failed", "land": "upstream_failed"}
-    assert run.tries("wait") == 1
-    assert "The consumer secret is wrong" in run.log()
-    assert "not-the-secret" not in run.log() + here.airflow.log("triggerer").read_text()
-
-
 def test_two_runs_that_wait_for_the_same(here: Deployment) -> None:
     """Two runs that wait for the same topic share a subscription, and each event lands once.
 

@@ -103,6 +103,7 @@ def test_too_many_changes_of_a_transaction_overflow(org: OrgUnderTest) -> None:
         ("Contact", "GAP_OVERFLOW", (NO_RECORD,)),
     ]
     assert len({one.header["transactionKey"] for one in told}) == 1
+    assert [one.header["sequenceNumber"] for one in told] == [1, 2, 3, 4]
     assert told[2].values == {}
 
 

@@ -50,7 +50,6 @@ for mode, arguments in MODES.items():
     waiting(f"{mode}_for_three", **arguments, timeout=5, min_events=3)
 
 waiting("deferring_latest", deferrable=True, initial_replay="latest")
-waiting("deferring_mistaken", deferrable=True, conn_id="wrong_secret", retries=3)
 waiting("deferring_on", deferrable=True, conn_id="changing", retries=3)
 
 with dag("waiting_mapped"):

@@ -14,7 +14,6 @@ from upath import UPath
 from airflow_provider_sfevents.batches.outcome import Empty, Staged
 from airflow_provider_sfevents.exceptions import (
     PositionConflictError,
-    ReplayIdRefusedError,
     StoppedError,
     TopicError,
 )
@@ -205,18 +204,6 @@ def test_a_topic_that_cannot_be_read_is_refused_at_once(
     with pytest.raises(TopicError, match="/event/Oder__e"):
         waiter.poke()
     assert consumer.positions == {}
-
-
-def test_a_refused_replay_id_asks_the_user(
-    bus: Emulator, consumer: Consumer, waiter: Waiter
-) -> None:
-    """A poke whose replay id is refused moves nothing, and names the user's choices."""
-    expire(bus, consumer)
-    with pytest.raises(
-        ReplayIdRefusedError, match=rf"`airflow sfevents position set orders {TOPIC} earliest`"
-    ):
-        waiter.poke()
-    assert (consumer.position.batch_number, bus.deliveries(TOPIC)) == (1, 5)
 
 
 def test_a_fallback_chosen_by_the_user_is_taken_by_a_poke(

@@ -251,15 +251,6 @@ def test_a_lost_position_is_told_from_a_first_run(hands: Hands, begun_here: Posi
     assert "The next run is a first run" in hands.do("position", "show").words
 
 
-def test_a_lost_position_that_is_set_keeps_its_history(hands: Hands, begun_here: Position) -> None:
-    """The new epoch follows on the newest batch that landed."""
-    hands.commit(begun_here)
-    Variable.delete(hands.key)
-    assert not hands.do("position", "set", "earliest", "-y").refused
-    kept = hands.kept()
-    assert (kept.previous_epoch, kept.previous_batch_number) == (begun_here.epoch, 1)
-
-
 def test_the_first_position_gets_its_org_from_the_connection(
     hands: Hands, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -319,7 +310,7 @@ def test_an_unknown_consumer(hands: Hands) -> None:
 
 
 def test_a_lost_position_is_put_back_without_a_login(hands: Hands, begun_here: Position) -> None:
-    """A lost position is set with org, instance and owner from the epoch's origin."""
+    """A lost position is set with org, instance and owner of its epoch, which it follows on."""
     at = hands.commit(begun_here)
     Variable.delete(hands.key)
     lost = hands.do("position", "show").words
@@ -327,3 +318,4 @@ def test_a_lost_position_is_put_back_without_a_login(hands: Hands, begun_here: P
     assert not hands.do("position", "set", at.replay_id, "-y").refused
     kept = hands.kept()
     assert (kept.org_id, kept.instance_url, kept.owner) == (ORG, URL, "load.fetch")
+    assert (kept.previous_epoch, kept.previous_batch_number) == (begun_here.epoch, 1)

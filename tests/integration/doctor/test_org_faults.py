@@ -212,14 +212,6 @@ def test_a_clock_that_is_off(look: Look, org: Emulator, auth: str, seconds: int,
     assert any(one in first.seen for one in wanted), first.seen
 
 
-def test_a_clock_that_is_a_little_off_is_a_warning(look: Look, org: Emulator) -> None:
-    """Client credentials do not depend on it."""
-    skewed = Clock(now=lambda: datetime.now(UTC) + timedelta(seconds=120))
-    found = look(org.connection(), clock=skewed)
-    assert failures(found) == []
-    assert [one.checked for one in found if one.status is CheckStatus.WARNING] == ["clock"]
-
-
 @pytest.mark.parametrize(
     "answer", [b"", b"HTTP/1.1 403 Forbidden\r\n\r\n", b"HTTP/1.1 407 No\r\n\r\n"]
 )

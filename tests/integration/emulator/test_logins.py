@@ -89,8 +89,6 @@ def test_jwt_audiences(http: Http, audience: str) -> None:
 @pytest.mark.parametrize(
     ("changed", "error", "description"),
     [
-        ({"aud": "https://example.com"}, "invalid_grant", "Audience validation failed"),
-        ({"exp": 1_700_000_000}, "invalid_grant", "expired authorization code"),
         ({"exp": 9_999_999_999}, "invalid_grant", "invalid assertion"),
         ({"iss": "unknown"}, "invalid_client_id", "client identifier invalid"),
         ({"sub": "unknown@example.com"}, "invalid_grant", "user hasn't approved this consumer"),
@@ -99,7 +97,7 @@ def test_jwt_audiences(http: Http, audience: str) -> None:
 def test_refused_assertions(
     http: Http, changed: dict[str, Any], error: str, description: str
 ) -> None:
-    """An assertion with a wrong audience, time, app or user gets Salesforce's error."""
+    """An assertion with a wrong time, app or user gets Salesforce's error."""
     with Emulator() as bus:
         assert _refusal(http(bus.login_url + TOKEN, _assertion(bus, **changed))) == (
             400,

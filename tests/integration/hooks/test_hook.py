@@ -10,9 +10,6 @@ import pytest
 from airflow_provider_sfevents.exceptions import (
     ConfigurationError,
     QuotaExceededError,
-    ReplayIdRefusedError,
-    SchemaUnknownError,
-    TransportError,
 )
 from airflow_provider_sfevents.hooks.connection import AUTHS
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
@@ -70,15 +67,6 @@ def test_topic_and_schema(hook: SfEventsHook, bus: Emulator) -> None:
     assert "Amount__c" in [field["name"] for field in schema["fields"]]
 
 
-def test_an_unknown_schema_and_one_that_cannot_be_had(hook: SfEventsHook, bus: Emulator) -> None:
-    """An unknown schema is never retried, an unavailable service always."""
-    with pytest.raises(SchemaUnknownError, match=r"'no-such-schema'.*rpc id"):
-        hook.get_schema("no-such-schema")
-    bus.fail_next("GetSchema", error_code="schema.api.unavailable", times=3)
-    with pytest.raises(TransportError, match=r"schema\.api\.unavailable, rpc id"):
-        hook.get_schema("no-such-schema")
-
-
 def test_fetch_keeps_what_came_before_an_error(hook: SfEventsHook, bus: Emulator) -> None:
     """A fetch that ends by an error returns the events before it, and the error."""
     start = bus.publish(ORDERS, [{"Amount__c": 0.0}])[0].hex()
@@ -114,16 +102,6 @@ def test_fetch_keeps_an_event_of_an_unknown_schema(hook: SfEventsHook, bus: Emul
     assert known.decode()["Order_Number__c"] == "A-2"
     with pytest.raises(ValueError, match="no schema 'AAAAAAAAAAAAAAAAAAAAAA'"):
         unknown.decode()
-
-
-def test_fetch_with_a_bad_start(hook: SfEventsHook, bus: Emulator) -> None:
-    """An invalid or unknown replay id is refused, and nothing is delivered."""
-    before = bus.deliveries()
-    with pytest.raises(ConfigurationError, match="'yesterday' is no replay id"):
-        hook.fetch(ORDERS, "yesterday", SOON)
-    with pytest.raises(ReplayIdRefusedError, match="earliest, latest"):
-        hook.fetch(ORDERS, "ff" * 10, SOON)
-    assert (bus.deliveries(), bus.open_streams) == (before, 0)
 
 
 @pytest.mark.anyio

@@ -162,16 +162,6 @@ def test_commit_of_what_no_fetch_returned(task: Task, batch: object) -> None:
         commit(task, batch)
 
 
-def test_commit_of_a_batch_that_is_gone(task: Task, bus: Emulator) -> None:
-    """The error for a removed manifest names it, and nothing moves."""
-    publish(bus, 2)
-    fetched = fetch(task)
-    file_of(fetched["manifest"]).unlink()
-    with pytest.raises(AirflowException, match="No batch is staged at file://"):
-        commit(task, fetched)
-    assert stands_at(task) == (0, "earliest")
-
-
 def test_a_commit_that_is_retried_after_its_batch_was_swept(task: Task, bus: Emulator) -> None:
     """A retried commit whose batch was swept succeeds and moves nothing."""
     publish(bus, 2)

@@ -77,14 +77,6 @@ async def session_of(login: Login, clock: Clock | None = None) -> Session:
     return await log_in(Settings(login=login), clock or Clock())
 
 
-@pytest.mark.parametrize("way", [by_secret, by_key])
-async def test_a_login_yields_what_every_call_carries(bus: Emulator, way: Any) -> None:
-    """Both flows end in token, instance URL and the org's 18-character id."""
-    session = await session_of(way(bus))
-    assert (session.org_id, session.instance_url) == (bus.org.org_id, bus.my_domain_url)
-    assert session.token.reveal().startswith(bus.org.org_id[:15] + "!")
-
-
 async def test_a_key_pasted_into_json_is_read(bus: Emulator) -> None:
     """A key whose line breaks became two characters is readable."""
     pasted = bus.org.private_key_pem.replace("\n", "\\n")

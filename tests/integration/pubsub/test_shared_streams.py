@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_sfevents.pubsub.bounds import Bounds
-from airflow_provider_sfevents.pubsub.shared_clients import shared_client
-from airflow_provider_sfevents.replay_point import EARLIEST, ReplayPoint
+from airflow_provider_sfevents.replay_point import ReplayPoint
 from tests.integration.pubsub.emulated import (
     LONG,
     TOPIC,
@@ -18,7 +17,6 @@ from tests.integration.pubsub.emulated import (
     come_true,
     publish,
     running,
-    settings_of,
 )
 
 if TYPE_CHECKING:
@@ -125,21 +123,3 @@ async def test_a_storm_of_reconnects(tmp_path: Path) -> None:
         assert times_called(bus, "token") == 1  # since the restart
         assert bus.deliveries() == 120
         bus.wait_open_streams(0)
-
-
-async def test_a_shared_client_outlives_its_first_user() -> None:
-    """If one of two users of a shared client leaves, the other keeps client and stream."""
-    async with running() as (bus, _):
-
-        async def use() -> FetchResult:
-            async with shared_client(settings_of(bus)) as client:
-                return await client.fetch(TOPIC, EARLIEST, Bounds(max_events=2, **LONG), Received())
-
-        first, second = asyncio.ensure_future(use()), asyncio.ensure_future(use())
-        await come_true(lambda: bus.open_streams == 1)
-        first.cancel()
-        await asyncio.wait((first,))
-        publish(bus, 2)
-        assert (await second).events == 2
-        assert len(bus.subscriptions) == 1
-        await come_true(lambda: bus.connections == 0)

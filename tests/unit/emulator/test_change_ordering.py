@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from airflow_provider_sfevents.emulator.org.records.change_ordering import (
-    NO_RECORD,
     Enriched,
     arrange,
 )
@@ -59,22 +58,6 @@ def test_an_event_holds_so_many_records_and_none_twice() -> None:
         (3, "UPDATE", "A", "3"),
     ]
     assert [one[3:] for one in _told(drafts, records=1)] == [("1",), ("2",), ("3",), ("3",)]
-
-
-def test_what_is_too_much_becomes_an_overflow_for_each_entity() -> None:
-    """Changes beyond the limit become one overflow event per entity, numbered on."""
-    drafts = [
-        _change("1", {"X": 1}),
-        _change("2", {"X": 2}),
-        _change("3"),
-        _change("4", entity="B"),
-    ]
-    assert _told(drafts, changes=2) == [
-        (1, "UPDATE", "A", "1"),
-        (2, "UPDATE", "A", "2"),
-        (3, "GAP_OVERFLOW", "A", NO_RECORD),
-        (4, "GAP_OVERFLOW", "B", NO_RECORD),
-    ]
 
 
 def test_channels_that_add_something_else_keep_events_apart() -> None:

@@ -177,13 +177,6 @@ def test_a_job_file_that_was_changed_is_replaced(
             "waitAppCompletion=false",
         ),
         ("k8s://https://k:443", {}, {"track_driver_via_k8s_api": True}, "namespace"),
-        ("spark://m:7077", {}, {}, "runs no Python drivers"),
-        (
-            "spark://m:7077",
-            {},
-            {"application": "mine.jar", "env_vars": {"A": "a"}},
-            "reach no driver",
-        ),
     ],
 )
 def test_refused_before_anything_is_fetched(

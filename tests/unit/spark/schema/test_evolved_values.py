@@ -94,21 +94,3 @@ def test_values_land_in_the_tables_types_and_columns_without_a_field_are_null() 
         "Size__double": 4.5,
     }
     assert isinstance(row["Rate"], float)
-
-
-def test_two_contradicting_schemas_of_a_batch_land_side_by_side() -> None:
-    """Rows of two contradicting schemas fill columns of their own."""
-    text, number = schema(Size="string"), schema(Size="double")
-    plan = plan_batch({"t": json.dumps(text), "n": json.dumps(number)}, lambda: {"t": 2, "n": 1})
-
-    assert landed(plan, text, Size="big") == {"Size": "big", "Size__double": None}
-    assert landed(plan, number, Size=1.5) == {"Size": None, "Size__double": 1.5}
-
-
-def test_a_field_that_changes_its_case_is_read_by_its_new_name() -> None:
-    """A field whose name changes its case fills the same column."""
-    before = plan_batch({"o": json.dumps(schema(Size="int"))}, dict).evolutions["A__e"].after
-    new = schema(SIZE="int")
-    plan = plan_batch({"n": json.dumps(new)}, dict, recorded=lambda _: before)
-
-    assert landed(plan, new, SIZE=7) == {"Size": 7}
