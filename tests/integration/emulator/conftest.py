@@ -1,4 +1,4 @@
-"""A minimal gRPC client: generated stubs and three headers, without package code."""
+"""Minimal clients of the emulator: gRPC with generated stubs, HTTP, and the command line."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ import grpc
 import pytest
 from grpc import aio
 
+from airflow_provider_sfevents.emulator import Emulator, Knobs
+from airflow_provider_sfevents.emulator.__main__ import main
 from airflow_provider_sfevents.emulator.cli.remote import TOKEN_VARIABLE
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb, pubsub_api_pb2_grpc as rpc
 from tests.integration.emulator.event_calls import EventCall
@@ -23,7 +25,7 @@ from tests.integration.emulator.event_calls import EventCall
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
-    from airflow_provider_sfevents.emulator import Emulator, Org
+    from airflow_provider_sfevents.emulator import Org
 
 PREFIX = "sfdc.platform.eventbus.grpc."
 
@@ -156,6 +158,39 @@ def talk() -> Callable[..., Any]:
         return outcome
 
     return run
+
+
+class Said(NamedTuple):
+    """Exit code, output and errors of a command."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        """Lines of the output, or of the errors if the command failed."""
+        return (self.err if self.code else self.out).splitlines()
+
+
+@pytest.fixture
+def says(capsys: pytest.CaptureFixture[str]) -> Callable[..., Said]:
+    """Run a command in this process, on the emulator with a URL if one is given."""
+
+    def run(*arguments: str, url: str = "") -> Said:
+        code = main([*arguments, *(("--url", url) if url else ())])
+        return Said(code, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def plain() -> Iterator[Emulator]:
+    """An emulator without TLS, checked for errors of its own at the end."""
+    with Emulator(knobs=Knobs(half_close_seconds=0.01)) as emulator:
+        emulator.define_event("Order__e", {"Number__c": "Text"})
+        yield emulator
+        emulator.check()
 
 
 class Answer(NamedTuple):

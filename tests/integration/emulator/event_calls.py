@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from grpc import aio
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.emulator import Emulator
 
 
 class EventCall:
@@ -32,3 +35,9 @@ class EventCall:
         while await self.read() is not aio.EOF:
             pass
         return str((await self.call.code()).name)
+
+
+def published(bus: Emulator, count: int, size: int = 0) -> tuple[str, list[bytes]]:
+    """Publish so many numbered events, at least of this size; return their topic and replay ids."""
+    topic = bus.define_event("Order__e", {"Number__c": "Text"})
+    return topic, bus.publish(topic, [{"Number__c": f"{n}{'x' * size}"} for n in range(count)])

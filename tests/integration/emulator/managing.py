@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from grpc import aio
 
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
-from tests.integration.emulator.event_calls import EventCall
+from tests.integration.emulator.event_calls import EventCall, published
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.emulator import Emulator
 
 
 class ManagedCall(EventCall):
@@ -35,6 +38,13 @@ class ManagedCall(EventCall):
             assert response is not aio.EOF, await self.call.code()
             if response.HasField("commit_response"):
                 return response
+
+
+def managed_topic(bus: Emulator, events: int = 0, **config: str) -> tuple[str, list[bytes]]:
+    """Publish so many events to a managed topic; return the topic and the replay ids."""
+    topic, ids = published(bus, events)
+    bus.define_managed_subscription("Lake", topic, **{"default_replay": "EARLIEST", **config})
+    return topic, ids
 
 
 async def refused(client: Any, num: int = 1, **first: Any) -> Any:

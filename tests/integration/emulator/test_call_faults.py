@@ -11,23 +11,17 @@ import pytest
 from grpc import aio
 
 from airflow_provider_sfevents.emulator import Emulator, EmulatorError, Knobs
+from tests.integration.emulator.event_calls import published
 
 Talk = Callable[..., Any]
 Http = Callable[..., Any]
 QUICK = Knobs(half_close_seconds=0.01)
-ORDER = {"Number__c": "Text"}
-
-
-def _published(bus: Emulator, count: int) -> str:
-    topic = bus.define_event("Order__e", ORDER)
-    bus.publish(topic, [{"Number__c": str(n)} for n in range(count)])
-    return topic
 
 
 def test_a_stream_ends_politely_after_so_many_events(talk: Talk) -> None:
     """Status OK ends Subscribe after the ordered events, without trailers."""
     with Emulator(knobs=QUICK) as bus:
-        topic = _published(bus, 9)
+        topic, _ = published(bus, 9)
         bus.fail_next("Subscribe", status="OK", after=4)
 
         async def scenario(client: Any) -> Any:
@@ -43,7 +37,7 @@ def test_a_stream_ends_politely_after_so_many_events(talk: Talk) -> None:
 def test_a_stream_fails_by_time(talk: Talk) -> None:
     """An idle stream with credit fails at its time, with the code's trailers."""
     with Emulator(knobs=QUICK) as bus:
-        topic = _published(bus, 3)
+        topic, _ = published(bus, 3)
         bus.fail_next("Subscribe", error_code="service.auth.error", after_seconds=0.2)
 
         async def scenario(client: Any) -> Any:
@@ -63,7 +57,7 @@ def test_a_stream_fails_by_time(talk: Talk) -> None:
 def test_of_count_and_time_the_first_counts(talk: Talk) -> None:
     """A fast stream with both limits fails by count."""
     with Emulator(knobs=QUICK) as bus:
-        topic = _published(bus, 5)
+        topic, _ = published(bus, 5)
         bus.fail_next("Subscribe", after=2, after_seconds=60)
 
         async def scenario(client: Any) -> Any:
@@ -77,7 +71,7 @@ def test_of_count_and_time_the_first_counts(talk: Talk) -> None:
 def test_a_fault_that_did_not_come_is_left_for_the_next_stream(talk: Talk) -> None:
     """An unused fault is left to the next stream and can be listed and cleared."""
     with Emulator(knobs=QUICK) as bus:
-        topic = _published(bus, 5)
+        topic, _ = published(bus, 5)
         bus.fail_next("Subscribe", error_code="topic.not.found", after=4, times=2)
         bus.fail_next("token")
 
@@ -107,7 +101,7 @@ def test_a_fault_that_did_not_come_is_left_for_the_next_stream(talk: Talk) -> No
 def test_calls_and_logins_fail_late(talk: Talk, http: Http) -> None:
     """`after_seconds` delays the failure of a call or a login."""
     with Emulator() as bus:
-        topic = _published(bus, 0)
+        topic, _ = published(bus, 0)
         bus.fail_next("GetTopic", status="DEADLINE_EXCEEDED", after_seconds=0.1)
         bus.fail_next("token", status="UNAVAILABLE", after_seconds=0.1, after=1)
 
@@ -137,7 +131,7 @@ def test_what_did_not_come_can_be_asked_after_the_end() -> None:
 def test_tokens_expire_in_mid_stream_or_not(talk: Talk, *, in_stream: bool, knob: bool) -> None:
     """An explicit argument overrides the knob; the next call is refused either way."""
     with Emulator(knobs=Knobs(half_close_seconds=0.01, expiry_ends_streams=knob)) as bus:
-        topic = _published(bus, 1)
+        topic, _ = published(bus, 1)
 
         async def scenario(client: Any) -> Any:
             stream = await client.subscribe(topic)

@@ -14,25 +14,12 @@ import httpx
 import pytest
 
 from airflow_provider_sfevents.emulator import Emulator
-from airflow_provider_sfevents.emulator.__main__ import main
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     Says = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def says(capsys: pytest.CaptureFixture[str]) -> Says:
-    """Run a command in this process: its exit code, output and errors."""
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        code = main(list(arguments))
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
 
 
 def test_start_says_where_it_is_and_stops_cleanly(tmp_path: Path, says: Says) -> None:

@@ -11,15 +11,10 @@ import pytest
 from airflow_provider_sfevents.emulator import Emulator, EmulatorError, Knobs
 from airflow_provider_sfevents.emulator.knobs import MEGABYTE
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
+from tests.integration.emulator.event_calls import published
 
 Talk = Callable[..., Any]
 QUICK = Knobs(half_close_seconds=0.01)
-ORDER = {"Number__c": "Text"}
-
-
-def _published(bus: Emulator, count: int, size: int = 0) -> tuple[str, list[bytes]]:
-    topic = bus.define_event("Order__e", ORDER)
-    return topic, bus.publish(topic, [{"Number__c": f"{n}{'x' * size}"} for n in range(count)])
 
 
 def _ids(events: list[Any]) -> list[bytes]:
@@ -30,7 +25,7 @@ def _ids(events: list[Any]) -> list[bytes]:
 def test_events_come_twice(talk: Talk, credit: int) -> None:
     """Repeated events use credit and are counted; later events come once."""
     with Emulator(knobs=QUICK) as bus:
-        topic, ids = _published(bus, 5)
+        topic, ids = published(bus, 5)
         bus.repeat_next(2)
 
         async def scenario(client: Any) -> Any:
@@ -54,7 +49,7 @@ def test_events_come_twice(talk: Talk, credit: int) -> None:
 def test_events_come_out_of_order(talk: Talk) -> None:
     """The ordered events come in reverse, whatever the response size; others in order."""
     with Emulator(knobs=Knobs(half_close_seconds=0.01, response_events=2)) as bus:
-        topic, ids = _published(bus, 6)
+        topic, ids = published(bus, 6)
         bus.reorder_next(3)
         assert [(fault.how, fault.times) for fault in bus.faults()] == [("reorder", 3)]
 
@@ -68,7 +63,7 @@ def test_events_come_out_of_order(talk: Talk) -> None:
 def test_a_reconnect_gets_some_again(talk: Talk) -> None:
     """Only the next stream that starts at a replay id gets earlier events again."""
     with Emulator(knobs=QUICK) as bus:
-        topic, ids = _published(bus, 6)
+        topic, ids = published(bus, 6)
         bus.resend_on_reconnect(2)
 
         async def scenario(client: Any) -> Any:
@@ -91,7 +86,7 @@ def test_large_events_fill_responses_to_their_limit(talk: Talk, limit: int, coun
 
     knobs = Knobs(half_close_seconds=0.01, max_response_bytes=limit, response_events=count)
     with Emulator(knobs=knobs) as bus:
-        topic, ids = _published(bus, count, size=MEGABYTE - 100)
+        topic, ids = published(bus, count, size=MEGABYTE - 100)
 
         async def scenario() -> Any:
             options = [("grpc.max_receive_message_length", 16 * MEGABYTE)]
@@ -109,7 +104,7 @@ def test_a_response_beyond_the_clients_own_limit_ends_its_stream(talk: Talk) -> 
     """A response above a client's own 4 MB limit ends its stream."""
     knobs = Knobs(half_close_seconds=0.01, max_response_bytes=8 * MEGABYTE, response_events=6)
     with Emulator(knobs=knobs) as bus:
-        topic, _ = _published(bus, 6, size=MEGABYTE - 100)
+        topic, _ = published(bus, 6, size=MEGABYTE - 100)
 
         async def scenario(client: Any) -> Any:
             return await client.refused((await client.subscribe(topic)).read())
@@ -122,7 +117,7 @@ def test_a_response_beyond_the_clients_own_limit_ends_its_stream(talk: Talk) -> 
 def test_keepalives_pause(talk: Talk) -> None:
     """Paused keepalives do not stop events; one comes at once on resume."""
     with Emulator(knobs=Knobs(half_close_seconds=0.01, keepalive_seconds=0.05)) as bus:
-        topic, _ = _published(bus, 1)
+        topic, _ = published(bus, 1)
         bus.pause_keepalives()
 
         async def scenario(client: Any) -> Any:

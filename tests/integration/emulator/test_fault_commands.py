@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_sfevents.emulator import Emulator, Knobs
-from airflow_provider_sfevents.emulator.__main__ import main
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
+
+    from airflow_provider_sfevents.emulator import Emulator
 
     Says = Callable[..., tuple[int, str, str]]
     Talk = Callable[..., Any]
@@ -19,23 +19,14 @@ TOPIC = "/event/Order__e"
 
 
 @pytest.fixture
-def bus() -> Iterator[Emulator]:
-    with Emulator(knobs=Knobs(half_close_seconds=0.01)) as emulator:
-        emulator.define_event("Order__e", {"Number__c": "Text"})
-        yield emulator
-        emulator.check()
+def bus(plain: Emulator) -> Emulator:
+    return plain
 
 
 @pytest.fixture
-def says(bus: Emulator, capsys: pytest.CaptureFixture[str]) -> Says:
+def says(bus: Emulator, says: Says) -> Says:
     """Run a command on the emulator: its exit code, output and errors."""
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        code = main([*arguments, "--url", bus.my_domain_url])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
+    return partial(says, url=bus.my_domain_url)
 
 
 def test_order_list_clear(bus: Emulator, says: Says) -> None:

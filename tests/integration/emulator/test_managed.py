@@ -6,25 +6,18 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.emulator import Emulator, Knobs
-from tests.integration.emulator.managing import ManagedCall
+from tests.integration.emulator.managing import ManagedCall, managed_topic
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 Talk = Callable[..., Any]
-ORDER = {"Number__c": "Text"}
 _QUICK: dict[str, Any] = {
     "half_close_seconds": 0.01,
     "slot_hold_seconds": 0.0,
     "commit_response_seconds": 0.02,
 }
 QUICK = Knobs(**_QUICK)
-
-
-def _org(bus: Emulator, events: int = 0, **config: str) -> tuple[str, list[bytes]]:
-    topic = bus.define_event("Order__e", ORDER)
-    bus.define_managed_subscription("Lake", topic, **{"default_replay": "EARLIEST", **config})
-    return topic, bus.publish(topic, [{"Number__c": str(n)} for n in range(events)])
 
 
 def _ids(events: list[Any]) -> list[bytes]:
@@ -34,7 +27,7 @@ def _ids(events: list[Any]) -> list[bytes]:
 def test_configs_and_commits_survive_a_restart(talk: Talk, tmp_path: Path) -> None:
     """With a folder, configs and commits survive a restart."""
     with Emulator(knobs=QUICK, folder=tmp_path) as bus:
-        _, ids = _org(bus, 3)
+        _, ids = managed_topic(bus, 3)
 
         async def commit(client: Any) -> None:
             call = await ManagedCall.opened(client, developer_name="Lake")

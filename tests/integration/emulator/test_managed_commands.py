@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_sfevents.emulator import Emulator, Knobs
-from airflow_provider_sfevents.emulator.__main__ import main
 from tests.integration.emulator.managing import ManagedCall
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from tests.integration.emulator.conftest import Said
 
     Run = Callable[..., list[str]]
 
@@ -24,13 +25,13 @@ def org() -> Iterator[Emulator]:
 
 
 @pytest.fixture
-def run(org: Emulator, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(org: Emulator, says: Callable[..., Said]) -> Run:
     """Run a command against the emulator and return its lines."""
 
     def go(*words: str, code: int = 0) -> list[str]:
-        assert main([*words, "--url", org.my_domain_url]) == code
-        said = capsys.readouterr()
-        return (said.err if code else said.out).splitlines()
+        said = says(*words, url=org.my_domain_url)
+        assert said.code == code
+        return said.lines
 
     return go
 

@@ -9,7 +9,7 @@ import pytest
 from grpc import aio
 
 from airflow_provider_sfevents.emulator import Emulator, Knobs
-from tests.integration.emulator.managing import ManagedCall
+from tests.integration.emulator.managing import ManagedCall, managed_topic
 
 Talk = Callable[..., Any]
 _QUICK: dict[str, Any] = {"half_close_seconds": 0.01, "slot_hold_seconds": 0.0}
@@ -19,17 +19,11 @@ def _bus(**knobs: Any) -> Emulator:
     return Emulator(knobs=Knobs(**{**_QUICK, "commit_response_seconds": 0.02, **knobs}))
 
 
-def _org(bus: Emulator, events: int) -> list[bytes]:
-    topic = bus.define_event("Order__e", {"Number__c": "Text"})
-    bus.define_managed_subscription("Lake", topic, default_replay="EARLIEST")
-    return bus.publish(topic, [{"Number__c": str(n)} for n in range(events)])
-
-
 @pytest.mark.parametrize("code", ["", "managed.subscription.commit.late"])
 def test_a_stream_without_commits_is_closed(talk: Talk, code: str) -> None:
     """A stream without commits ends with DEADLINE_EXCEEDED, despite keepalives."""
     with _bus(keepalive_seconds=0.1, commit_deadline_seconds=0.4, commit_deadline_code=code) as bus:
-        _org(bus, 1)
+        managed_topic(bus, 1)
 
         async def scenario(client: Any) -> Any:
             call = await ManagedCall.opened(client, 5, developer_name="Lake")
@@ -51,7 +45,7 @@ def test_a_stream_without_commits_is_closed(talk: Talk, code: str) -> None:
 def test_what_an_earlier_stream_was_told(talk: Talk, reach: str, fails: bool) -> None:
     """The knob decides on commits of events that only an earlier stream delivered."""
     with _bus(response_events=1, commit_reach=reach) as bus:
-        ids = _org(bus, 3)
+        _, ids = managed_topic(bus, 3)
 
         async def scenario(client: Any) -> Any:
             call = await ManagedCall.opened(client, developer_name="Lake")

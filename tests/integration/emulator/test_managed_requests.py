@@ -9,25 +9,18 @@ from typing import Any
 import pytest
 
 from airflow_provider_sfevents.emulator import Emulator, Knobs
-from tests.integration.emulator.managing import ManagedCall, refused
+from tests.integration.emulator.managing import ManagedCall, managed_topic, refused
 
 Talk = Callable[..., Any]
 MANAGED = "managed.subscription."
 QUICK = Knobs(half_close_seconds=0.01, slot_hold_seconds=0.0, commit_response_seconds=0.02)
 
 
-def _org(bus: Emulator, events: int = 0, **config: str) -> str:
-    topic = bus.define_event("Order__e", {"Number__c": "Text"})
-    bus.define_managed_subscription("Lake", topic, **{"default_replay": "EARLIEST", **config})
-    bus.publish(topic, [{"Number__c": str(n)} for n in range(events)])
-    return topic
-
-
 def test_the_id_can_count_where_both_are_given(talk: Talk) -> None:
     """The knob accepts a request with both id and name."""
     knobs = Knobs(half_close_seconds=0.01, slot_hold_seconds=0.0, managed_id_and_name="id")
     with Emulator(knobs=knobs) as bus:
-        _org(bus, 1)
+        managed_topic(bus, 1)
         [config] = bus.managed_subscriptions
 
         async def scenario(client: Any) -> list[Any]:
@@ -60,7 +53,7 @@ def test_setup_ends_a_running_stream(
 ) -> None:
     """Stopping or deleting a subscription ends its stream and refuses the next."""
     with Emulator(knobs=QUICK) as bus:
-        _org(bus, 1)
+        managed_topic(bus, 1)
 
         async def scenario(client: Any) -> Any:
             call = await ManagedCall.opened(client, developer_name="Lake")
@@ -105,7 +98,7 @@ def test_what_comes_over_setup_is_known_later(talk: Talk) -> None:
 def test_faults_can_be_ordered(talk: Talk) -> None:
     """A managed stream fails after the ordered events, by code or by a cut."""
     with Emulator(knobs=QUICK) as bus:
-        _org(bus, 10)
+        managed_topic(bus, 10)
         bus.fail_next("ManagedSubscribe", error_code="service.unavailable", after=4)
         bus.fail_next("ManagedSubscribe", how="rst_stream", after=2)
 

@@ -43,14 +43,6 @@ def bus(request: pytest.FixtureRequest) -> Iterator[Emulator]:
         emulator.check()
 
 
-@pytest.fixture
-def plain() -> Iterator[Emulator]:
-    with Emulator(knobs=Knobs(half_close_seconds=0.01)) as emulator:
-        emulator.define_event("Order__e", {"Number__c": "Text"})
-        yield emulator
-        emulator.check()
-
-
 @pytest.mark.parametrize("how", CUTS)
 def test_open_connections_are_cut(bus: Emulator, talk: Talk, how: str) -> None:
     """A cut ends an open stream, and the next one is served on the same port."""

@@ -12,16 +12,17 @@ from grpc import aio
 from airflow_provider_sfevents.emulator import Emulator, Knobs
 from airflow_provider_sfevents.emulator.bus.payload_codec import codec_for
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
+from tests.integration.emulator.event_calls import EventCall
 
 Talk = Callable[..., Any]
 ORDER = {"Number__c": "Text"}
 
 
-class Publishing:
+class Publishing(EventCall):
     """A PublishStream call on a topic."""
 
     def __init__(self, client: Any, bus: Emulator, topic: str) -> None:
-        self.call = client.stub.PublishStream(metadata=client.headers)
+        super().__init__(client.stub.PublishStream(metadata=client.headers))
         self.token = dict(client.headers)["accesstoken"]
         self._bus = bus
         self._topic = topic
@@ -37,16 +38,6 @@ class Publishing:
         await self.call.write(
             pb.PublishRequest(**{"topic_name": self._topic, "events": events, **fields})
         )
-
-    async def read(self) -> Any:
-        return await asyncio.wait_for(self.call.read(), 100)
-
-    async def end(self) -> str:
-        """Half-close, read to the end and return the status."""
-        await self.call.done_writing()
-        while await self.read() is not aio.EOF:
-            pass
-        return str((await self.call.code()).name)
 
 
 def _publishing(

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_sfevents.emulator import Emulator
-from airflow_provider_sfevents.emulator.__main__ import main
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from tests.integration.emulator.conftest import Said
 
     Says = Callable[..., list[str]]
 
@@ -24,15 +25,9 @@ def bus() -> Iterator[Emulator]:
 
 
 @pytest.fixture
-def says(bus: Emulator, capsys: pytest.CaptureFixture[str]) -> Says:
+def says(bus: Emulator, says: Callable[..., Said]) -> Says:
     """Run a command on the emulator and return its lines or its error."""
-
-    def run(*arguments: str) -> list[str]:
-        code = main([*arguments, "--url", bus.my_domain_url])
-        captured = capsys.readouterr()
-        return (captured.err if code else captured.out).splitlines()
-
-    return run
+    return lambda *arguments: says(*arguments, url=bus.my_domain_url).lines
 
 
 def _types(bus: Emulator, topic: str) -> list[Any]:

@@ -11,6 +11,7 @@ import pytest
 
 from airflow_provider_sfevents.emulator import Emulator, EmulatorError, Knobs
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
+from tests.integration.emulator.event_calls import published
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,19 +20,13 @@ if TYPE_CHECKING:
     Talk = Callable[..., Any]
 
 QUICK = Knobs(half_close_seconds=0.01)
-ORDER = {"Number__c": "Text"}
 RECORD = "001000000000001AAA"
-
-
-def _published(bus: Emulator, count: int) -> tuple[str, list[bytes]]:
-    topic = bus.define_event("Order__e", ORDER)
-    return topic, bus.publish(topic, [{"Number__c": str(n)} for n in range(count)])
 
 
 def test_ids_of_before_a_move_are_refused(talk: Talk) -> None:
     """A move ends streams, and the same events have other replay ids."""
     with Emulator(knobs=QUICK) as bus:
-        topic, old = _published(bus, 3)
+        topic, old = published(bus, 3)
         channel = bus.define_channel("/event/All__chn", [topic])
 
         async def scenario(client: Any) -> Any:
@@ -59,7 +54,7 @@ def test_ids_of_before_a_move_are_refused(talk: Talk) -> None:
 def test_old_ids_may_be_valid_again_elsewhere(talk: Talk, old_ids: Any, found: int) -> None:
     """Valid earlier ids repeat or skip events without an error."""
     with Emulator(knobs=Knobs(half_close_seconds=0.01, keepalive_seconds=0.1)) as bus:
-        topic, old = _published(bus, 3)
+        topic, old = published(bus, 3)
         bus.reset_replay_ids(old_ids)
         bus.publish(topic, [{"Number__c": "new"}])
 
@@ -76,7 +71,7 @@ def test_old_ids_may_be_valid_again_elsewhere(talk: Talk, old_ids: Any, found: i
 def test_a_move_is_remembered_by_the_folder(talk: Talk, tmp_path: Path) -> None:
     """After a restart the new ids are valid and the old ones are not."""
     with Emulator(folder=tmp_path, knobs=QUICK) as bus:
-        topic, old = _published(bus, 3)
+        topic, old = published(bus, 3)
         bus.reset_replay_ids()
         before = bus.events(topic)
     with Emulator(folder=tmp_path, knobs=QUICK) as bus:
@@ -95,7 +90,7 @@ def test_a_schema_is_forgotten(talk: Talk, status: Any, code: Any) -> None:
     """GetSchema refuses a forgotten schema by the knobs; publishing continues."""
     knobs = Knobs(unknown_schema=status, unknown_schema_code=code)
     with Emulator(knobs=knobs) as bus:
-        topic, _ = _published(bus, 1)
+        topic, _ = published(bus, 1)
         schema_id = bus.schema_id("Order__e")
         bus.forget_schema(schema_id)
         bus.publish(topic, [{"Number__c": "more"}])
@@ -112,7 +107,7 @@ def test_a_schema_is_forgotten(talk: Talk, status: Any, code: Any) -> None:
 def test_poison_is_delivered_as_it_is(talk: Talk) -> None:
     """Undecodable payloads and unknown schema ids reach the client unchanged."""
     with Emulator(knobs=QUICK) as bus:
-        topic, _ = _published(bus, 1)
+        topic, _ = published(bus, 1)
         accounts = bus.define_entity("Account", {"Phone": "Phone"})
         bus.change("Account", "CREATE", RECORD, {"Phone": "1"})
         bus.publish_raw(topic, b"\xff\xff")

@@ -10,22 +10,17 @@ from typing import Any
 import pytest
 
 from airflow_provider_sfevents.emulator import Emulator, Knobs
+from tests.integration.emulator.event_calls import published
 
 Talk = Callable[..., Any]
 ORDER = {"Number__c": "Text"}
 QUICK = Knobs(half_close_seconds=0.01)
 
 
-def _published(bus: Emulator, count: int, size: int = 0) -> str:
-    topic = bus.define_event("Order__e", ORDER)
-    bus.publish(topic, [{"Number__c": f"{n}{'x' * size}"} for n in range(count)])
-    return topic
-
-
 def test_a_connection_takes_so_many_rpcs(talk: Talk) -> None:
     """An RPC above the connection's limit waits in the client."""
     with Emulator(knobs=Knobs(max_streams_per_connection=2, half_close_seconds=0.01)) as bus:
-        topic = _published(bus, 1)
+        topic, _ = published(bus, 1)
 
         async def scenario(client: Any) -> None:
             first, _ = [await client.subscribe(topic) for _ in range(2)]
@@ -60,7 +55,7 @@ def test_a_client_that_goes_away_is_noticed(talk: Talk) -> None:
 def test_streams_left_in_the_middle_do_no_harm(talk: Talk) -> None:
     """Thirty vanished clients leave neither an open stream nor a defect."""
     with Emulator(knobs=QUICK) as bus:
-        topic = _published(bus, 2000, size=2000)
+        topic, _ = published(bus, 2000, size=2000)
 
         async def scenario(client: Any) -> None:
             streams = [await client.subscribe(topic) for _ in range(30)]
@@ -81,7 +76,7 @@ def test_round_trip_and_spread_pace_a_stream(talk: Talk) -> None:
     with Emulator(
         knobs=Knobs(round_trip_seconds=0.05, spread_seconds=0.05, half_close_seconds=0.01)
     ) as bus:
-        topic = _published(bus, 600)
+        topic, _ = published(bus, 600)
 
         async def topping_up(client: Any) -> float:
             began = time.monotonic()

@@ -8,23 +8,17 @@ from typing import Any
 import pytest
 
 from airflow_provider_sfevents.emulator import Emulator, Knobs
+from tests.integration.emulator.event_calls import published
 
 Talk = Callable[..., Any]
-ORDER = {"Number__c": "Text"}
 QUICK = Knobs(half_close_seconds=0.01)
-
-
-def _published(bus: Emulator, count: int, size: int = 0) -> str:
-    topic = bus.define_event("Order__e", ORDER)
-    bus.publish(topic, [{"Number__c": f"{n}{'x' * size}"} for n in range(count)])
-    return topic
 
 
 @pytest.mark.parametrize("tls", [False, True], ids=["plaintext", "tls"])
 def test_all_events_in_order(talk: Talk, tls: bool) -> None:
     """A client gets every event once, in order, with growing ids, with and without TLS."""
     with Emulator(tls=tls, knobs=QUICK) as bus:
-        topic = _published(bus, 500)
+        topic, _ = published(bus, 500)
 
         async def scenario(client: Any) -> tuple[list[Any], str]:
             stream = await client.subscribe(topic, 100)
