@@ -8,7 +8,7 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -86,6 +86,14 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
 def repository() -> Path:
     """The folder of the checkout."""
     return Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> tuple[str, dict[str, Any]]:
+    """Event loop of asynchronous tests: asyncio, without the noise of gRPC's closed loops."""
+    from tests.harness.event_loops import BACKEND
+
+    return BACKEND
 
 
 @pytest.fixture(scope="session")

@@ -100,3 +100,10 @@ def taken(org: OrgUnderTest, client: Client | None = None, **first: Any) -> Iter
             else:
                 yield stream
                 return
+
+
+def refused(org: OrgUnderTest, **first: Any) -> tuple[str, str]:
+    """Status and code of a stream with this first request, which asks for one event by default."""
+    with org.client.managed(**{"num_requested": 1, **first}) as stream:
+        found = stream.end()
+    return found.status, found.code.removeprefix(PREFIX)

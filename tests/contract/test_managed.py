@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import time
 import uuid
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
-from tests.contract.managing import PREFIX, managed, taken
+from tests.contract.managing import PREFIX, managed, refused, taken
 
 if TYPE_CHECKING:
     from tests.contract.orgs import OrgUnderTest
-
-
-def _refused(org: OrgUnderTest, **first: Any) -> tuple[str, str]:
-    with org.client.managed(**first) as stream:
-        found = stream.end()
-    return found.status, found.code.removeprefix(PREFIX)
 
 
 # --- the first request ----------------------------------------------------------------------------
@@ -26,7 +20,7 @@ def _refused(org: OrgUnderTest, **first: Any) -> tuple[str, str]:
 
 def test_it_must_say_which_subscription(org: OrgUnderTest) -> None:
     """A request without id and developer name is refused. Source: Handle Errors page."""
-    assert _refused(org, num_requested=1) == ("INVALID_ARGUMENT", "id.or.developer.name.empty")
+    assert refused(org) == ("INVALID_ARGUMENT", "id.or.developer.name.empty")
 
 
 def test_it_may_not_say_it_twice(org: OrgUnderTest) -> None:
@@ -34,39 +28,39 @@ def test_it_may_not_say_it_twice(org: OrgUnderTest) -> None:
 
     Source: Handle Errors page.
     """
-    found = _refused(org, subscription_id="18x000000000001AAA", developer_name="X", num_requested=1)
+    found = refused(org, subscription_id="18x000000000001AAA", developer_name="X")
     assert found == ("INVALID_ARGUMENT", "id.or.developer.name.empty")
 
 
 def test_an_unknown_name_is_not_found(org: OrgUnderTest) -> None:
     """An unknown developer name is not found. Source: Handle Errors page, live logs."""
-    found = _refused(org, developer_name="No_Such_Subscription", num_requested=1)
+    found = refused(org, developer_name="No_Such_Subscription")
     assert found == ("NOT_FOUND", "developer.name.not.found")
 
 
 def test_an_unknown_id_is_not_found(org: OrgUnderTest) -> None:
     """An unknown id is not found. Source: Handle Errors page."""
-    found = _refused(org, subscription_id="18x000000000001AAA", num_requested=1)
+    found = refused(org, subscription_id="18x000000000001AAA")
     assert found == ("NOT_FOUND", "subscription.id.not.found")
 
 
 @pytest.mark.parametrize("wrong", ["18x", "18x0000000000011"], ids=["short", "16 characters"])
 def test_an_id_has_15_or_18_characters(org: OrgUnderTest, wrong: str) -> None:
     """An id without 15 or 18 characters is refused. Source: Handle Errors page."""
-    found = _refused(org, subscription_id=wrong, num_requested=1)
+    found = refused(org, subscription_id=wrong)
     assert found == ("INVALID_ARGUMENT", "subscription.id.invalid")
 
 
 def test_less_than_nothing_cannot_be_asked_for(org: OrgUnderTest) -> None:
     """A negative `num_requested` is refused. Source: Handle Errors page."""
-    found = _refused(org, developer_name=org.need("managed"), num_requested=-1)
+    found = refused(org, developer_name=org.need("managed"), num_requested=-1)
     assert found == ("INVALID_ARGUMENT", "fetch.request.events.invalid")
 
 
 def test_it_may_not_commit(org: OrgUnderTest) -> None:
     """A commit in the first request is refused. Source: Handle Errors page."""
     request = pb.CommitReplayRequest(commit_request_id=str(uuid.uuid4()), replay_id=b"1" * 10)
-    found = _refused(
+    found = refused(
         org,
         developer_name=org.need("managed"),
         num_requested=1,
@@ -77,7 +71,7 @@ def test_it_may_not_commit(org: OrgUnderTest) -> None:
 
 def test_it_may_not_refresh_the_token(org: OrgUnderTest) -> None:
     """`auth_refresh` in the first request is refused. Source: Handle Errors page."""
-    found = _refused(org, developer_name=org.need("managed"), num_requested=1, auth_refresh="x")
+    found = refused(org, developer_name=org.need("managed"), auth_refresh="x")
     assert found == ("INVALID_ARGUMENT", "fetch.request.auth.request.restricted")
 
 

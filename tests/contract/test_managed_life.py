@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.contract.managing import PREFIX, managed, taken
+from tests.contract.managing import managed, refused, taken
 
 if TYPE_CHECKING:
     from tests.contract.orgs import OrgUnderTest
@@ -15,12 +15,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.full
 STATES = "state would have to be changed, which takes minutes and forgets what is committed"
 TOOLING = "tooling/sobjects/ManagedEventSubscription"
-
-
-def _refused(org: OrgUnderTest, **first: Any) -> tuple[str, str]:
-    with org.client.managed(num_requested=1, **first) as stream:
-        found = stream.end()
-    return found.status, found.code.removeprefix(PREFIX)
 
 
 def test_a_silent_stream_gets_keepalives(org: OrgUnderTest) -> None:
@@ -112,7 +106,7 @@ def test_a_stopped_subscription_is_refused(org: OrgUnderTest) -> None:
     with org.set_up(f"its {STATES}") as other:
         assert other.emulator
         other.emulator.set_managed_subscription("Contract", state="STOP")
-        found = _refused(other, developer_name="Contract")
+        found = refused(other, developer_name="Contract")
     assert found == ("FAILED_PRECONDITION", "config.stopped")
 
 
@@ -158,7 +152,7 @@ def test_a_deleted_subscription_is_refused(org: OrgUnderTest) -> None:
     with org.set_up("it would have to be deleted") as other:
         assert other.emulator
         other.emulator.delete_managed_subscription("Contract")
-        found = _refused(other, developer_name="Contract")
+        found = refused(other, developer_name="Contract")
     assert found in {
         ("NOT_FOUND", "config.deleted"),
         ("NOT_FOUND", "developer.name.not.found"),
@@ -183,7 +177,7 @@ def test_a_new_subscription_is_not_known_at_once(org: OrgUnderTest) -> None:
         }
         answer = other.rest("POST", TOOLING, {"FullName": "New", "Metadata": metadata})
         assert answer.status_code == 201
-        found = _refused(other, developer_name="New")
+        found = refused(other, developer_name="New")
         assert found == ("NOT_FOUND", "developer.name.not.found")
         other.emulator.clock.advance(seconds=121)
         with other.client.managed(developer_name="New", num_requested=1) as stream:

@@ -44,6 +44,12 @@ def topic(bus: Emulator) -> str:
     return bus.define_event(f"Event{next(_numbers)}__e", fields)
 
 
+def publish_numbers(bus: Emulator, topic: str, *numbers: str) -> list[int]:
+    """Publish numbered events and return CometD's form of their replay ids."""
+    found = bus.publish(topic, [{"Number__c": one} for one in numbers])
+    return [int.from_bytes(one[:8], "big") for one in found]
+
+
 @pytest.fixture
 def start(bus: Emulator, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
     """Starts a client that trusts the emulator; a missing client fails the test with its reason."""

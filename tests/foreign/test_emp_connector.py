@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_sfevents.emulator import Emulator, Knobs
+from tests.foreign.conftest import publish_numbers
 from tests.harness.foreign_clients import ForeignClient, ForeignError, java_program
 from tests.harness.jars import Jars, jars, or_skip
 from tests.integration.emulator.resting import Rest
@@ -49,12 +50,6 @@ def client(bus: Emulator, start: Start, jars: Jars) -> ForeignClient:
     return client
 
 
-def _publish(bus: Emulator, topic: str, *numbers: str) -> list[int]:
-    """Publish numbered events and return CometD's form of their replay ids."""
-    found = bus.publish(topic, [{"Number__c": one} for one in numbers])
-    return [int.from_bytes(one[:8], "big") for one in found]
-
-
 def _numbers(client: ForeignClient, count: int) -> list[Any]:
     return [one["data"]["payload"]["Number__c"] for one in client.wait("event", count)]
 
@@ -63,7 +58,7 @@ def test_a_push_topic_and_a_platform_event(
     bus: Emulator, topic: str, client: ForeignClient
 ) -> None:
     """One session has a PushTopic from the tip and a platform event from the earliest."""
-    places = _publish(bus, topic, "1")
+    places = publish_numbers(bus, topic, "1")
     bus.create("Account", {"Name": "Before"})
     client.order("subscribe", topic=PUSH_TOPIC, replay=TIP)
     client.order("subscribe", topic=topic, replay=EARLIEST)
@@ -81,7 +76,7 @@ def test_a_push_topic_and_a_platform_event(
 
 def test_after_a_replay_id(bus: Emulator, topic: str, client: ForeignClient) -> None:
     """A replay id is a start strictly after its event; one that was never issued is refused."""
-    places = _publish(bus, topic, "1", "2", "3")
+    places = publish_numbers(bus, topic, "1", "2", "3")
     with pytest.raises(ForeignError, match=r"400::The replayId \{82\} you provided was invalid"):
         client.order("subscribe", topic=topic, replay=82)
     client.order("subscribe", topic=topic, replay=places[0])
@@ -90,12 +85,12 @@ def test_after_a_replay_id(bus: Emulator, topic: str, client: ForeignClient) -> 
 
 def test_a_token_that_is_revoked(bus: Emulator, topic: str, client: ForeignClient) -> None:
     """After a 401 it opens a session with another token, and continues after its last event."""
-    _publish(bus, topic, "1")
+    publish_numbers(bus, topic, "1")
     client.order("subscribe", topic=topic, replay=EARLIEST)
     assert _numbers(client, 1) == ["1"]
     bus.revoke(client.wait("tokens")[0]["tokens"][0])
     assert client.wait("lost")[0]["why"] == "401::Authentication invalid"
-    _publish(bus, topic, "2")
+    publish_numbers(bus, topic, "2")
     assert _numbers(client, 2) == ["1", "2"]
     assert bus.deliveries(topic) == 2
 
@@ -103,10 +98,10 @@ def test_a_token_that_is_revoked(bus: Emulator, topic: str, client: ForeignClien
 def test_a_session_that_is_lost(bus: Emulator, topic: str, client: ForeignClient) -> None:
     """After a 403 for an unknown client it opens another session, without loss or duplicates."""
     client.order("subscribe", topic=topic, replay=TIP)
-    _publish(bus, topic, "1")
+    publish_numbers(bus, topic, "1")
     assert _numbers(client, 1) == ["1"]
     bus.fail_next("cometd", status="NOT_FOUND")
-    _publish(bus, topic, "2")
+    publish_numbers(bus, topic, "2")
     assert client.wait("lost")[0]["why"] == "403::Unknown client"
-    _publish(bus, topic, "3")
+    publish_numbers(bus, topic, "3")
     assert _numbers(client, 3) == ["1", "2", "3"]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_sfevents.emulator import Emulator
+from tests.foreign.conftest import publish_numbers
 from tests.harness.foreign_clients import ForeignClient, ForeignError, Program, python_program
 
 if TYPE_CHECKING:
@@ -49,23 +50,17 @@ def _config(bus: Emulator, **changed: str) -> dict[str, str]:
     }
 
 
-def _publish(bus: Emulator, topic: str, *numbers: str) -> list[int]:
-    """Publish numbered events and return CometD's form of their replay ids."""
-    found = bus.publish(topic, [{"Number__c": one} for one in numbers])
-    return [int.from_bytes(one[:8], "big") for one in found]
-
-
 def _numbers(client: ForeignClient, count: int) -> list[Any]:
     return [event["payload"]["Number__c"] for event in client.wait("event", count)]
 
 
 def test_what_is_there_and_what_comes(bus: Emulator, topic: str, client: ForeignClient) -> None:
     """After an unknown replay id the client falls back on all events."""
-    places = _publish(bus, topic, "1", "2")
+    places = publish_numbers(bus, topic, "1", "2")
     client.order("open", config=_config(bus), replay_ids={topic: 82})
     client.order("subscribe", topic=topic)
     assert _numbers(client, 2) == ["1", "2"]
-    places += _publish(bus, topic, "3")
+    places += publish_numbers(bus, topic, "3")
     assert _numbers(client, 3) == ["1", "2", "3"]
     assert [event["replay_id"] for event in client.wait("event")] == places
     assert client.order("replay_ids") == {topic: places[-1]}
@@ -74,7 +69,7 @@ def test_what_is_there_and_what_comes(bus: Emulator, topic: str, client: Foreign
 
 def test_after_a_replay_id(bus: Emulator, topic: str, client: ForeignClient) -> None:
     """A later run of the client continues after its last event."""
-    places = _publish(bus, topic, "1", "2", "3")
+    places = publish_numbers(bus, topic, "1", "2", "3")
     client.order("open", config=_config(bus), replay_ids={topic: places[0]})
     client.order("subscribe", topic=topic)
     assert _numbers(client, 2) == ["2", "3"]
@@ -85,7 +80,7 @@ def test_a_token_that_is_revoked(bus: Emulator, topic: str, client: ForeignClien
     client.order("open", config=_config(bus), replay_ids={})
     client.order("subscribe", topic=topic)
     bus.expire_tokens()
-    _publish(bus, topic, "1")
+    publish_numbers(bus, topic, "1")
     assert _numbers(client, 1) == ["1"]
 
 
@@ -93,12 +88,12 @@ def test_a_session_that_is_lost(bus: Emulator, topic: str, client: ForeignClient
     """After a lost session the client resumes without loss or duplicates."""
     client.order("open", config=_config(bus), replay_ids={})
     client.order("subscribe", topic=topic)
-    _publish(bus, topic, "1")
+    publish_numbers(bus, topic, "1")
     assert _numbers(client, 1) == ["1"]
     bus.fail_next("cometd", status="NOT_FOUND")
-    _publish(bus, topic, "2")
+    publish_numbers(bus, topic, "2")
     _numbers(client, 2)
-    _publish(bus, topic, "3")
+    publish_numbers(bus, topic, "3")
     assert _numbers(client, 3) == ["1", "2", "3"]
     assert bus.faults() == ()
 
@@ -107,7 +102,7 @@ def test_it_closes_while_a_poll_is_held(bus: Emulator, topic: str, client: Forei
     """`close` ends the session; an iteration in another task is not notified."""
     client.order("open", config=_config(bus), replay_ids={})
     client.order("subscribe", topic=topic)
-    _publish(bus, topic, "1")
+    publish_numbers(bus, topic, "1")
     assert _numbers(client, 1) == ["1"]
     client.order("close")
     bus.wait_open_streams(0)

@@ -15,7 +15,6 @@ from upath import UPath
 from airflow_provider_sfevents.batches.commit import commit_batch
 from airflow_provider_sfevents.batches.outcome import BatchRequest, Empty, Staged
 from airflow_provider_sfevents.batches.stage import stage_batch
-from airflow_provider_sfevents.emulator import Emulator, Knobs
 from airflow_provider_sfevents.positions.activity import Commit
 from airflow_provider_sfevents.positions.record import Position
 from airflow_provider_sfevents.positions.stores import MappingStore
@@ -33,21 +32,15 @@ from airflow_provider_sfevents.waiting.trigger_wait import wait
 from tests.harness.process_time import process_time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from airflow_provider_sfevents.batches.event_source import TopicClient
     from airflow_provider_sfevents.batches.next_batch import NextBatch
+    from airflow_provider_sfevents.emulator import Emulator
     from airflow_provider_sfevents.waiting.wait_result import WaitResult
 
 TOPIC = "/event/Order__e"
-
-
-@pytest.fixture
-def bus() -> Iterator[Emulator]:
-    with Emulator(knobs=Knobs(half_close_seconds=0.01, keepalive_seconds=0.3)) as emulator:
-        emulator.define_event("Order__e", {"Order_Number__c": "Text", "Amount__c": "Double"})
-        yield emulator
 
 
 @dataclass
@@ -235,11 +228,6 @@ def staged_ids(consumer: Consumer, staged: Staged | Empty) -> list[str]:
     folder = consumer.root / staged.folder.folder.relative_to(consumer.root)
     tables = [pq.read_table(folder / part.path) for part in staged.manifest.parts]
     return [one.hex() for table in tables for one in table[layout.REPLAY_ID].to_pylist()]
-
-
-@pytest.fixture
-def consumer(bus: Emulator, tmp_path: Path) -> Consumer:
-    return Consumer(bus=bus, root=tmp_path / "staging")
 
 
 def write_receipt(staged: Staged, *, missing: int = 0) -> None:

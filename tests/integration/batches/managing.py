@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from typing_extensions import override
 from upath import UPath
 
@@ -14,6 +15,7 @@ from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.batches.outcome import BatchRequest, Empty, Staged
 from airflow_provider_sfevents.batches.stage import stage_batch
 from airflow_provider_sfevents.emulator import Emulator, Knobs
+from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.client import PubSubClient
 from airflow_provider_sfevents.pubsub.clock import Clock
@@ -172,3 +174,10 @@ def define(bus: Emulator, **settings: str) -> ManagedConfig:
     """Define the subscription; by default one that loses no event."""
     values = {"default_replay": "EARLIEST", "error_recovery_replay": "EARLIEST", **settings}
     return bus.define_managed_subscription(NAME, TOPIC, **values)
+
+
+def refused(task: Callable[[], object]) -> str:
+    """The message with which a task or a sensor is refused."""
+    with pytest.raises(ConfigurationError) as caught:
+        task()
+    return str(caught.value)

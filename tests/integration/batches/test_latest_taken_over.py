@@ -18,7 +18,6 @@ from tests.unit.batches.building import manifest as made, run
 from tests.unit.positions.building import begun
 
 if TYPE_CHECKING:
-    from airflow_provider_sfevents.batches.outcome import Empty
     from airflow_provider_sfevents.emulator import Emulator
     from airflow_provider_sfevents.staging.batch_folder import BatchFolder
     from tests.integration.batches.conftest import Consumer, Waiter
@@ -38,6 +37,16 @@ def take_over(folder: BatchFolder) -> None:
     number, holder = leases.holder_of(folder.folder) or pytest.fail("no lease")
     path = folder.folder / f"leases/{number + 1:04d}.json"
     path.write_text(replace(holder, host="elsewhere", pid_space="x", token="t").to_json())
+
+
+async def stage_next(bus: Emulator, consumer: Consumer) -> tuple[list[str], Staged]:
+    """Publish an event once a task subscribes to it; return its replay id and the staged batch."""
+    fetching = asyncio.create_task(consumer.stage_until(asyncio.Event()))
+    await until(lambda: bus.open_streams == 1)
+    ids, staged = publish(bus, 4, 1), await fetching
+    assert isinstance(staged, Staged)
+    staged.release()
+    return ids, staged
 
 
 def test_a_task_stages_nothing_of_a_later_moment(
@@ -61,15 +70,7 @@ def test_the_file_with_the_pinning_event_starts_at_latest(
     bus: Emulator, consumer: Consumer, folder: BatchFolder
 ) -> None:
     """A file with the pinning event starts at `latest`; a file without it starts after it."""
-
-    async def run() -> tuple[list[str], Staged | Empty]:
-        fetching = asyncio.create_task(consumer.stage_until(asyncio.Event()))
-        await until(lambda: bus.open_streams == 1)
-        return publish(bus, 4, 1), await fetching
-
-    ids, staged = asyncio.run(run())
-    assert isinstance(staged, Staged)
-    staged.release()
+    ids, staged = asyncio.run(stage_next(bus, consumer))
     assert (staged.manifest.start, staged.manifest.parts[0].start) == (ids[0], "latest")
     assert consumer.position.start.to_text() == ids[0]
     assert [part.start for part in folder.parts()] == ["latest"]
@@ -79,25 +80,17 @@ def test_a_pinning_event_that_was_not_staged_is_a_loss_window(
     bus: Emulator, consumer: Consumer, folder: BatchFolder, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A task that dies between pin and first file leaves a loss window of one event."""
-
-    async def run() -> tuple[list[str], Staged | Empty]:
-        fetching = asyncio.create_task(consumer.stage_until(asyncio.Event()))
-        await until(lambda: bus.open_streams == 1)
-        return publish(bus, 4, 1), await fetching
-
-    ids, staged = asyncio.run(run())
-    assert isinstance(staged, Staged)
-    staged.release()
+    ids, _ = asyncio.run(stage_next(bus, consumer))
     for file in (folder.folder / part.path for part in folder.parts()):
         file.unlink()
     (folder.folder / layout.MANIFEST).unlink()
     assert consumer.position.pinned_by == "event"
     after = publish(bus, 5, 2)
-    staged = consumer.run_once()
-    assert staged_ids(consumer, staged) == after
-    assert isinstance(staged, Staged)
-    (loss,) = staged.manifest.losses
-    assert (staged.manifest.start, loss.pinned) == (ids[0], ids[0])
+    rerun = consumer.run_once()
+    assert staged_ids(consumer, rerun) == after
+    assert isinstance(rerun, Staged)
+    (loss,) = rerun.manifest.losses
+    assert (rerun.manifest.start, loss.pinned) == (ids[0], ids[0])
     assert f"LOSS WINDOW on {TOPIC}: The task that received event {ids[0]}" in caplog.text
     assert f"position set {consumer.position.consumer} {TOPIC} earliest" in caplog.text
 

@@ -8,7 +8,6 @@ import pytest
 
 from airflow_provider_sfevents.client import Client
 from airflow_provider_sfevents.emulator import Emulator, Knobs
-from tests.harness.event_loops import BACKEND
 from tests.integration.client.numbered import topic_of
 from tests.integration.pubsub.emulated import settings_of
 
@@ -16,11 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     Connect = Callable[..., Client]
-
-
-@pytest.fixture(scope="session")
-def anyio_backend() -> tuple[str, dict[str, Any]]:
-    return BACKEND
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,6 @@ from airflow_provider_sfevents.exceptions import (
 from airflow_provider_sfevents.hooks.connection import AUTHS
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
 from airflow_provider_sfevents.pubsub.bounds import Bounds
-from tests.harness.event_loops import BACKEND
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,11 +22,6 @@ if TYPE_CHECKING:
 ORDERS = "/event/Order__e"
 SHIPMENTS = "/event/Shipment__e"
 SOON = Bounds(idle_seconds=0.4)
-
-
-@pytest.fixture
-def anyio_backend() -> tuple[str, dict[str, Any]]:
-    return BACKEND
 
 
 @pytest.fixture(params=AUTHS)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
 from airflow_provider_sfevents.pubsub.bounds import Bounds
-from tests.harness.event_loops import BACKEND
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,11 +16,6 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.emulator import Emulator
 
 ORDERS = "/event/Order__e"
-
-
-@pytest.fixture
-def anyio_backend() -> tuple[str, dict[str, Any]]:
-    return BACKEND
 
 
 @pytest.fixture

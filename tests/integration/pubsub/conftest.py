@@ -29,7 +29,6 @@ from airflow_provider_sfevents.pubsub.auth.settings import SessionToken, Setting
 from airflow_provider_sfevents.pubsub.client import PubSubClient
 from airflow_provider_sfevents.pubsub.clock import Clock
 from airflow_provider_sfevents.pubsub.schema_cache import SchemaCache
-from tests.harness.event_loops import BACKEND
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.pubsub.auth.session import Session
@@ -49,11 +48,6 @@ SCHEMA = json.dumps(
         ],
     }
 )
-
-
-@pytest.fixture(scope="session")
-def anyio_backend() -> tuple[str, dict[str, Any]]:
-    return BACKEND
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -11,11 +11,6 @@ from airflow_provider_sfevents.streaming.session_slots import SessionSlots
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture(scope="session")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 async def _tick() -> None:
     for _ in range(3):
         await asyncio.sleep(0)

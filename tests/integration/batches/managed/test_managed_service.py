@@ -9,7 +9,7 @@ import pytest
 
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.batches.outcome import Staged
-from airflow_provider_sfevents.exceptions import ConfigurationError, TransportError
+from airflow_provider_sfevents.exceptions import TransportError
 from airflow_provider_sfevents.pubsub.bounds import Bounds, StagedProgress
 from airflow_provider_sfevents.pubsub.client import PubSubClient
 from airflow_provider_sfevents.pubsub.clock import Clock
@@ -22,6 +22,7 @@ from tests.integration.batches.managing import (
     at_step,
     define,
     managed_bus,
+    refused,
 )
 
 if TYPE_CHECKING:
@@ -31,19 +32,13 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.pubsub.streaming.delivery import Delivery
 
 
-def refused(consumer: ManagedConsumer) -> str:
-    with pytest.raises(ConfigurationError) as caught:
-        consumer.stage()
-    return str(caught.value)
-
-
 def test_a_subscription_that_loses_silently_is_refused(
     bus: Emulator, consumer: ManagedConsumer
 ) -> None:
     """A subscription with errorRecoveryReplay LATEST is refused unless the user accepts it."""
     define(bus, error_recovery_replay="LATEST")
     ids = publish(bus, 1, 2)
-    assert "errorRecoveryReplay LATEST" in refused(consumer)
+    assert "errorRecoveryReplay LATEST" in refused(consumer.stage)
     assert (consumer.positions, bus.deliveries()) == ({}, 0)
     consumer.allow_latest_recovery = True
     assert staged_ids(consumer, consumer.run_once()) == ids
@@ -57,14 +52,16 @@ def test_a_subscription_of_another_topic_is_refused(
     bus.define_managed_subscription(
         NAME, "/event/Other__e", default_replay="EARLIEST", error_recovery_replay="EARLIEST"
     )
-    assert "has topic /event/Other__e, and the task's topic is /event/Order__e" in refused(consumer)
+    assert "has topic /event/Other__e, and the task's topic is /event/Order__e" in refused(
+        consumer.stage
+    )
 
 
 def test_one_that_is_not_there_is_named(bus: Emulator, consumer: ManagedConsumer) -> None:
     """A missing managed subscription is named in the error, by its name or its id."""
-    assert "the org has none with this developer name" in refused(consumer)
+    assert "the org has none with this developer name" in refused(consumer.stage)
     consumer.managed = "18x000000000001AAA"
-    assert "the org has none with this id" in refused(consumer)
+    assert "the org has none with this id" in refused(consumer.stage)
 
 
 @pytest.mark.full
@@ -84,13 +81,13 @@ def test_a_second_consumer_is_refused(
     publish(bus, 1, 2)
     consumer.run_once()
     other = ManagedConsumer(bus=bus, root=consumer.root, consumer="copies", managed=config.id)
-    assert "delivers to consumer 'orders'" in refused(other)
+    assert "delivers to consumer 'orders'" in refused(other.stage)
 
 
 def test_a_stopped_one_is_refused(bus: Emulator, consumer: ManagedConsumer) -> None:
     """A stopped subscription is refused, with the remedy and the effect of STOP."""
     define(bus, state="STOP")
-    assert "has state STOP" in refused(consumer)
+    assert "has state STOP" in refused(consumer.stage)
 
 
 def test_stopped_while_it_delivers(bus: Emulator, consumer: ManagedConsumer) -> None:

@@ -14,6 +14,7 @@ from tests.integration.batches.managing import (
     ManagedConsumer,
     ManagedWaiter,
     define,
+    refused,
 )
 
 if TYPE_CHECKING:
@@ -23,12 +24,6 @@ if TYPE_CHECKING:
 def asked(bus: Emulator) -> int:
     """Return the number of API requests so far; each counts against the org's limit."""
     return sum(call.rpc == "rest" for call in bus.requests)
-
-
-def refused(waiter: ManagedWaiter) -> str:
-    with pytest.raises(ConfigurationError) as caught:
-        waiter.poke()
-    return str(caught.value)
 
 
 def test_pokes_ask_for_the_setup_now_and_then(
@@ -43,7 +38,7 @@ def test_pokes_ask_for_the_setup_now_and_then(
     consumer.later = SETUP_SECONDS - 60
     assert not waiter.poke().enough
     consumer.later = SETUP_SECONDS + 60
-    assert "errorRecoveryReplay LATEST" in refused(waiter)
+    assert "errorRecoveryReplay LATEST" in refused(waiter.poke)
     assert asked(bus) == 2
     bus.set_managed_subscription(NAME, error_recovery_replay="EARLIEST")
     assert not waiter.poke().enough  # an unsuitable setup is not cached
@@ -59,7 +54,7 @@ def test_a_task_that_fetches_asks_each_time(
     bus.set_managed_subscription(NAME, error_recovery_replay="LATEST")
     with pytest.raises(ConfigurationError, match="errorRecoveryReplay LATEST"):
         consumer.stage()
-    assert "errorRecoveryReplay LATEST" in refused(waiter)  # all share a fresh answer
+    assert "errorRecoveryReplay LATEST" in refused(waiter.poke)  # all share a fresh answer
 
 
 def test_a_poke_notices_that_it_was_stopped_or_deleted(
@@ -69,12 +64,12 @@ def test_a_poke_notices_that_it_was_stopped_or_deleted(
     define(bus)
     assert not waiter.poke().enough
     bus.set_managed_subscription(NAME, state="STOP")
-    assert "state to RUN" in refused(waiter)
-    assert "has state STOP" in refused(waiter)
+    assert "state to RUN" in refused(waiter.poke)
+    assert "has state STOP" in refused(waiter.poke)
     bus.set_managed_subscription(NAME, state="RUN")
     assert not waiter.poke().enough
     bus.delete_managed_subscription(NAME)
     consumer.timeouts = replace(PATIENT, propagation_seconds=0.0)
     with pytest.raises(TransportError, match="does not know it"):
         waiter.poke()
-    assert "the org has none with this developer name" in refused(waiter)
+    assert "the org has none with this developer name" in refused(waiter.poke)
