@@ -13,6 +13,8 @@ from airflow_provider_sfevents.spark.landing.landing_options import LandingOptio
 from airflow_provider_sfevents.spark.tables import ledger
 from airflow_provider_sfevents.spark.tables.ledger import LedgerRow
 from airflow_provider_sfevents.spark.tables.opening import open_dialect
+from airflow_provider_sfevents.spark.upkeep.job import maintain
+from airflow_provider_sfevents.spark.upkeep.plan import UpkeepOptions
 from tests.harness.step_hooks import no_step, on_steps
 
 if TYPE_CHECKING:
@@ -20,12 +22,19 @@ if TYPE_CHECKING:
 
     from airflow_provider_sfevents.staging.manifest import Receipt
     from tests.harness.step_hooks import OnStep
+    from tests.spark.conftest import Lake
 
 
 def land_watched(spark: Any, options: LandingOptions, on_step: OnStep) -> Receipt:
     """Land a batch, and call a function at each step of the landing."""
     with on_steps(on_step):
         return land(spark, options)
+
+
+def land_in(spark: Any, lake: Lake, manifest: str, step: OnStep = no_step, **more: Any) -> Receipt:
+    """Land a batch in Parquet tables."""
+    options = LandingOptions(manifest_url=manifest, table=str(lake.root), **more)
+    return land_watched(spark, options, step)
 
 
 @dataclass
@@ -90,6 +99,14 @@ class Tables:
 
     def under_way(self) -> bool:
         return (self.folder / "_landing").exists()
+
+
+def upkeep(tables: Tables, step: OnStep = no_step, **more: Any) -> dict[str, Any]:
+    """Maintain event tables, and current-state tables if they are named."""
+    options = {"table": tables.table, "current_state": "", "dry_run": False, **more}
+    made = UpkeepOptions(table_format=tables.table_format, **options)
+    with on_steps(step):
+        return maintain(tables.spark, made)
 
 
 def by_path(table_format: str, spark: Any, folder: Path) -> Tables:

@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_sfevents.spark.upkeep.job import maintain
-from airflow_provider_sfevents.spark.upkeep.plan import UpkeepOptions
 from tests.harness.catalogs import rest_catalog
 from tests.harness.jars import or_skip
-from tests.spark.lakes import Tables
+from tests.spark.lakes import Tables, upkeep
 from tests.spark.orgs import A, B, CurrentState, event
 
 if TYPE_CHECKING:
@@ -54,13 +52,6 @@ def apply_all(state: CurrentState, staging: Staging) -> None:
     state.apply(state.stage(*changed))
 
 
-def upkeep(tables: Tables, state: CurrentState) -> dict[str, Any]:
-    options = UpkeepOptions(
-        table=tables.table, current_state=state.root, table_format="iceberg", dry_run=False
-    )
-    return maintain(tables.spark, options)
-
-
 def test_a_rest_catalog(spark: Any, jars: Jars, staging: Staging, tmp_path: Path) -> None:
     """Batches land, are applied and maintained by name, and another client reads the result."""
     from pyiceberg.catalog import load_catalog
@@ -76,7 +67,7 @@ def test_a_rest_catalog(spark: Any, jars: Jars, staging: Staging, tmp_path: Path
         apply_all(state, staging)
         assert spark.sql("table over_http.org.Account.delete_files").count() == 0
 
-        done = upkeep(tables, state)
+        done = upkeep(tables, current_state=state.root)
 
         assert done["files_after"] < done["files"]
         assert done["skipped"] == []

@@ -11,19 +11,15 @@ import pytest
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.exceptions import NotLandedError
 from airflow_provider_sfevents.spark.files import Files
-from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from airflow_provider_sfevents.spark.tables.interface import Attempt
 from airflow_provider_sfevents.spark.tables.parquet.foreign_files import ForeignFiles
 from tests.harness.killed import Killed
-from tests.harness.step_hooks import no_step
 from tests.spark.conftest import at
-from tests.spark.lakes import land_watched
+from tests.spark.lakes import land_in
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from airflow_provider_sfevents.staging.manifest import Receipt
-    from tests.harness.step_hooks import OnStep
     from tests.spark.conftest import Lake, Staging
 
 # PySpark leaves it to the garbage collector to close the sockets it reads results from.
@@ -35,10 +31,6 @@ pytestmark = [
 DATE = "Order__e/event_date=2026-11-01"
 COMPACTED = f"{DATE}/compacted 0.parquet"
 ALL = [(f"0f3c-{batch_number}", number) for batch_number in (1, 2, 3) for number in range(2)]
-
-
-def land_in(spark: Any, lake: Lake, manifest: str, step: OnStep = no_step) -> Receipt:
-    return land_watched(spark, LandingOptions(manifest_url=manifest, table=str(lake.root)), step)
 
 
 def batches(staging: Staging) -> list[str]:

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from airflow_provider_sfevents import steps
-from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Receipt
 from tests.harness.killed import Killed
-from tests.harness.step_hooks import no_step
-from tests.spark.lakes import land_watched
+from tests.spark import lakes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.harness.step_hooks import OnStep
     from tests.spark.conftest import Lake, Staging
 
     Land = Callable[..., Receipt]
@@ -36,12 +34,7 @@ LATER = "1a2b"
 
 @pytest.fixture
 def land_in(spark: Any, lake: Lake) -> Land:
-    def land_manifest(manifest: str, step: OnStep = no_step, **more: Any) -> Receipt:
-        return land_watched(
-            spark, LandingOptions(manifest_url=manifest, table=str(lake.root), **more), step
-        )
-
-    return land_manifest
+    return partial(lakes.land_in, spark, lake)
 
 
 def ids(lake: Lake, table: str = "Order__e") -> list[tuple[str, str]]:

@@ -12,12 +12,11 @@ import pytest
 
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.exceptions import NotLandedError
-from airflow_provider_sfevents.spark.landing.land_batch import land
 from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Receipt
 from tests.spark.conftest import at
-from tests.spark.lakes import land_watched
+from tests.spark.lakes import land_in, land_watched
 
 if TYPE_CHECKING:
     from tests.spark.conftest import Lake, Staging
@@ -27,10 +26,6 @@ pytestmark = [
     pytest.mark.spark,
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
-
-
-def land_in(spark: Any, lake: Lake, manifest: str, **more: Any) -> Receipt:
-    return land(spark, LandingOptions(manifest_url=manifest, table=str(lake.root), **more))
 
 
 def test_each_event_type_lands_in_its_own_table(spark: Any, staging: Staging, lake: Lake) -> None:

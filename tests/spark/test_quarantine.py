@@ -9,13 +9,11 @@ import pytest
 
 from airflow_provider_sfevents.exceptions import NotLandedError
 from airflow_provider_sfevents.spark import event_types, read_undecodable
-from airflow_provider_sfevents.spark.landing.land_batch import land
-from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from airflow_provider_sfevents.staging import layout
 from tests.spark.event_schemas import SCHEMAS
+from tests.spark.lakes import land_in
 
 if TYPE_CHECKING:
-    from airflow_provider_sfevents.staging.manifest import Receipt
     from tests.spark.conftest import Lake, Staging
 
 # PySpark leaves it to the garbage collector to close the sockets it reads results from.
@@ -25,10 +23,6 @@ pytestmark = [
 ]
 
 REASON = "There is no schema 'new' in this org.\n(rpc-id 1)"
-
-
-def land_in(spark: Any, lake: Lake, manifest: str, **more: Any) -> Receipt:
-    return land(spark, LandingOptions(manifest_url=manifest, table=str(lake.root), **more))
 
 
 def newer(staging: Staging, number: str) -> tuple[str, bytes]:

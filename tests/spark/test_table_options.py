@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_sfevents.spark.upkeep.job import maintain
-from airflow_provider_sfevents.spark.upkeep.plan import UpkeepOptions
-from tests.spark.lakes import Tables, by_path
+from tests.spark.lakes import Tables, by_path, upkeep
 from tests.spark.readers import READERS, read_rows
 
 if TYPE_CHECKING:
@@ -34,13 +32,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "table_properties": {"write.parquet.compression-codec": "gzip"},
     },
 }
-
-
-def upkeep(tables: Tables) -> None:
-    options = UpkeepOptions(
-        table=tables.table, current_state="", table_format=tables.table_format, dry_run=False
-    )
-    maintain(tables.spark, options)
 
 
 def made_of(tables: Tables) -> dict[str, str]:

@@ -10,19 +10,15 @@ import pytest
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark.changes.tables import TOMBSTONES
-from airflow_provider_sfevents.spark.upkeep.job import maintain
-from airflow_provider_sfevents.spark.upkeep.plan import UpkeepOptions
 from tests.harness.jars import Jars, or_skip
 from tests.harness.killed import Killed, kill
-from tests.harness.step_hooks import no_step, on_steps
 from tests.spark.conftest import SOAKED_DELTA, at
-from tests.spark.lakes import Tables, by_path
+from tests.spark.lakes import Tables, by_path, upkeep
 from tests.spark.orgs import A, B, CurrentState, event
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.harness.step_hooks import OnStep
     from tests.spark.conftest import Staging
 
 # PySpark leaves it to the garbage collector to close the sockets it reads results from.
@@ -35,13 +31,6 @@ pytestmark = [
 COLUMNS = ("batch_id", "batch_ordinal", "event_id", "Number__c", "Amount__c", "event_date")
 TEN_DAYS = 240 * 3600
 LAST = {"delta": "upkeep-done", "iceberg": "upkeep-remove"}
-
-
-def upkeep(tables: Tables, step: OnStep = no_step, **more: Any) -> dict[str, Any]:
-    options = {"table": tables.table, "current_state": "", "dry_run": False, **more}
-    made = UpkeepOptions(table_format=tables.table_format, **options)
-    with on_steps(step):
-        return maintain(tables.spark, made)
 
 
 def land(tables: Tables, staging: Staging, *sequences: int) -> list[str]:

@@ -15,6 +15,7 @@ from airflow_provider_sfevents.spark.upkeep.plan import UpkeepOptions
 from tests.harness.killed import Killed, kill
 from tests.harness.step_hooks import no_step, on_steps
 from tests.spark.conftest import SOAKED_DELTA, at
+from tests.spark.lakes import upkeep
 from tests.spark.orgs import A, B, CurrentState, event
 
 if TYPE_CHECKING:
@@ -45,14 +46,6 @@ LANDING_STEPS = (
     steps.RECEIPT_NEXT,
 )
 DISTURBED = ((steps.UPKEEP_COMPACT, False), (steps.UPKEEP_REMOVE, True))
-
-
-def upkeep(tables: Tables, step: OnStep = no_step) -> dict[str, Any]:
-    options = UpkeepOptions(
-        table=tables.table, current_state="", table_format=tables.table_format, dry_run=False
-    )
-    with on_steps(step):
-        return maintain(tables.spark, options)
 
 
 def upkeep_of_state(state: CurrentState, step: OnStep = no_step) -> dict[str, Any]:

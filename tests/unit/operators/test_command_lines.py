@@ -16,7 +16,7 @@ from airflow.providers.apache.spark.hooks import spark_submit
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.hooks.staging_access import Job, put_job, staging_root
 from airflow_provider_sfevents.operators import spark_submission
-from airflow_provider_sfevents.operators.sfevents import SfEventsToSparkOperator
+from tests.unit.operators.test_arguments import to_spark
 
 BESIDE_PYTHON = str(Path(sys.executable).parent)
 JOB = Job(
@@ -39,13 +39,9 @@ class Connected:
         connection = {"conn_type": "spark", "host": host, "extra": extra}
         self._environ.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(connection))
 
-    def task(self, **arguments: Any) -> SfEventsToSparkOperator:
-        known = {"task_id": "land", "topic": "/event/Order__e", "table": "s3a://lake/salesforce"}
-        return SfEventsToSparkOperator(**{**known, **arguments})
-
     def command(self, **arguments: Any) -> list[str]:
         """The command that would be started, from the program's name on."""
-        task = self.task(**arguments)
+        task = to_spark(**arguments)
         submission = spark_submission.plan(task, "file:///mnt/shared", shared=True)
         spark_submission.aim(task, submission, JOB, OURS, 1_000_000)
         with submission.environment():
@@ -185,7 +181,7 @@ def test_refused_before_anything_is_fetched(
     """Settings that Airflow would refuse after staging are refused before the fetch."""
     spark.to(host, **extra, **{"deploy-mode": "cluster"})
     with pytest.raises(ConfigurationError, match=said):
-        spark_submission.plan(spark.task(**arguments), "file:///mnt/shared", shared=True)
+        spark_submission.plan(to_spark(**arguments), "file:///mnt/shared", shared=True)
 
 
 def test_a_local_spark_without_the_jar_of_a_table_is_refused(
@@ -196,8 +192,8 @@ def test_a_local_spark_without_the_jar_of_a_table_is_refused(
     spark.to("local[2]")
     staging, tables = "file:///mnt/shared", ("s3a://lake/salesforce", None)
     with pytest.raises(ConfigurationError, match=r"no jar for s3a://.*Nothing was fetched\."):
-        spark_submission.plan(spark.task(), staging, shared=True, tables=tables)
-    task = spark.task(packages="org.apache.hadoop:hadoop-aws:3.4.2")
+        spark_submission.plan(to_spark(), staging, shared=True, tables=tables)
+    task = to_spark(packages="org.apache.hadoop:hadoop-aws:3.4.2")
     spark_submission.plan(task, staging, shared=True, tables=tables)
 
 
@@ -206,7 +202,7 @@ def test_without_a_client_for_kubernetes(spark: Connected, monkeypatch: pytest.M
     monkeypatch.delattr(spark_submit, "kube_client")
     spark.to("k8s://https://k:443")
     with pytest.raises(ConfigurationError, match="pip install apache-airflow-providers-cncf-ku"):
-        spark_submission.plan(spark.task(), "file:///mnt/shared", shared=True)
+        spark_submission.plan(to_spark(), "file:///mnt/shared", shared=True)
 
 
 def test_secrets_that_would_be_seen_are_warned_of(
@@ -214,7 +210,7 @@ def test_secrets_that_would_be_seen_are_warned_of(
 ) -> None:
     """A secret that would be visible is named in a warning, without its value."""
     spark.to("yarn", **YARN, **{"deploy-mode": "cluster"})
-    task = spark.task(env_vars={"AWS_SECRET_ACCESS_KEY": "hush"}, durable=False)
+    task = to_spark(env_vars={"AWS_SECRET_ACCESS_KEY": "hush"}, durable=False)
     spark_submission.plan(task, "file:///mnt/shared", shared=True)
     assert "env_vars names AWS_SECRET_ACCESS_KEY. At yarn Airflow puts" in caplog.text
     assert "hush" not in caplog.text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -55,7 +56,7 @@ def _field(name: str, kind: Any, doc: str) -> dict[str, Any]:
     return {"name": name, "type": ["null", *branches], "doc": f"Data:{doc}", "default": None}
 
 
-def _event(name: str, *fields: dict[str, Any]) -> dict[str, Any]:
+def event_schema(name: str, *fields: dict[str, Any]) -> dict[str, Any]:
     return {
         "type": "record",
         "name": name,
@@ -64,7 +65,12 @@ def _event(name: str, *fields: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-ACCOUNT = _event(
+def schema_text(name: str, **types: Any) -> str:
+    """Schema of an event with fields of these types, as the service sends it."""
+    return json.dumps(event_schema(name, *({"name": key, "type": types[key]} for key in types)))
+
+
+ACCOUNT = event_schema(
     "AccountChangeEvent",
     {"name": "ChangeEventHeader", "type": _HEADER, "doc": "Data:ComplexValueType"},
     _field("Name", ["string", _PERSON], "Switchable_PersonName"),
@@ -78,14 +84,14 @@ ACCOUNT = _event(
     _field("Active", "boolean", "Boolean"),
     _field("Site", "string", "Text"),
 )
-OLDER_ACCOUNT = _event(
+OLDER_ACCOUNT = event_schema(
     "AccountChangeEvent",
     {"name": "ChangeEventHeader", "type": _HEADER, "doc": "Data:ComplexValueType"},
     _field("Name", "string", "Text"),
     _field("Employees", "int", "Integer"),
     _field("Gone", "string", "Text"),
 )
-READING = _event(
+READING = event_schema(
     "Reading__e",
     {"name": "CreatedDate", "type": "long", "doc": "CreatedDate:DateTime"},
     {"name": "CreatedById", "type": "string", "doc": "CreatedBy:EntityId"},

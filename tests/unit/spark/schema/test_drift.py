@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
+from functools import partial
 from typing import Any
 
 from airflow_provider_sfevents.spark.schema.drift import Drift, drift_report
 from airflow_provider_sfevents.spark.schema.event_columns import SchemaPlan, plan_batch
 from airflow_provider_sfevents.spark.schema.recorded_types import Recorded
+from tests.unit.spark.avro.shapes import schema_text
 
+schema = partial(schema_text, "A__e")
 OLD = {"Name": "string", "Count__c": "long", "Gone__c": "double"}
-
-
-def schema(**fields: Any) -> str:
-    members = [{"name": name, "type": kind} for name, kind in fields.items()]
-    return json.dumps({"type": "record", "name": "A__e", "fields": members})
 
 
 def place(**members: str) -> dict[str, Any]:

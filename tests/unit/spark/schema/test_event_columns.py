@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import pytest
 
 from airflow_provider_sfevents.exceptions import StagingError
@@ -12,16 +9,7 @@ from airflow_provider_sfevents.spark.schema.decimals import read_decimals
 from airflow_provider_sfevents.spark.schema.event_columns import EventType, plan_batch
 from airflow_provider_sfevents.spark.schema.field_types import Column, FieldType, Kind
 from airflow_provider_sfevents.spark.schema.recorded_types import Recorded
-
-
-def schema(name: str, **fields: Any) -> str:
-    return json.dumps(
-        {
-            "type": "record",
-            "name": name,
-            "fields": [{"name": key, "type": kind} for key, kind in fields.items()],
-        }
-    )
+from tests.unit.spark.avro.shapes import schema_text
 
 
 def column(name: str, kind: Kind) -> Column:
@@ -40,9 +28,9 @@ def never() -> dict[str, int]:
 def test_each_event_type_has_the_columns_of_all_its_schemas() -> None:
     """Event types have columns of their own; schemas of a type share columns."""
     schemas = {
-        "a1": schema("A__e", Number__c="int"),
-        "a2": schema("A__e", Number__c="long", Text__c="string"),
-        "b": schema("B__e", Flag__c="boolean"),
+        "a1": schema_text("A__e", Number__c="int"),
+        "a2": schema_text("A__e", Number__c="long", Text__c="string"),
+        "b": schema_text("B__e", Flag__c="boolean"),
     }
 
     plan = plan_batch(schemas, never)
@@ -59,7 +47,10 @@ def test_each_event_type_has_the_columns_of_all_its_schemas() -> None:
 
 def test_schemas_that_contradict_each_other_both_land() -> None:
     """Of two contradicting schemas the one with more events gets the field's own column."""
-    schemas = {"old": schema("A__e", Size__c="string"), "new": schema("A__e", Size__c="double")}
+    schemas = {
+        "old": schema_text("A__e", Size__c="string"),
+        "new": schema_text("A__e", Size__c="double"),
+    }
 
     few_new = plan_batch(schemas, lambda: {"old": 10, "new": 3})
     few_old = plan_batch(schemas, lambda: {"old": 3, "new": 10})
@@ -81,7 +72,10 @@ def test_schemas_that_contradict_each_other_both_land() -> None:
 
 def test_with_quarantine_the_one_with_more_events_stays() -> None:
     """With `quarantine` the contradicting schema with fewer events is refused."""
-    schemas = {"old": schema("A__e", Size__c="string"), "new": schema("A__e", Size__c="double")}
+    schemas = {
+        "old": schema_text("A__e", Size__c="string"),
+        "new": schema_text("A__e", Size__c="double"),
+    }
 
     few_new = plan_batch(schemas, lambda: {"old": 10, "new": 3}, on_type_change="quarantine")
     few_old = plan_batch(schemas, lambda: {"old": 3, "new": 10}, on_type_change="quarantine")
@@ -108,8 +102,8 @@ def test_a_batch_has_all_columns_of_its_tables_with_their_types() -> None:
 
     plan = plan_batch(
         {
-            "a": schema("A__e", New__c="string", size__C="int"),
-            "b": schema("B__e", Flag__c="boolean"),
+            "a": schema_text("A__e", New__c="string", size__C="int"),
+            "b": schema_text("B__e", Flag__c="boolean"),
         },
         never,
         recorded=recall,
@@ -133,7 +127,7 @@ def test_a_type_all_of_whose_schemas_are_refused_changes_no_table() -> None:
     before = Recorded(columns=(column("Size__c", "string"),))
 
     plan = plan_batch(
-        {"a": schema("A__e", Size__c="int", New__c="int")},
+        {"a": schema_text("A__e", Size__c="int", New__c="int")},
         never,
         recorded=lambda _: before,
         on_type_change="quarantine",
@@ -148,8 +142,8 @@ def test_decimals_are_what_the_columns_are() -> None:
     """Configured decimals are the columns' types for every event type."""
     plan = plan_batch(
         {
-            "a": schema("A__e", Amount__c="double", Rate__c="double"),
-            "b": schema("B__e", Amount__c="double"),
+            "a": schema_text("A__e", Amount__c="double", Rate__c="double"),
+            "b": schema_text("B__e", Amount__c="double"),
         },
         never,
         decimals=read_decimals({"Amount__c": "decimal(18,2)"}),
@@ -164,7 +158,11 @@ def test_decimals_are_what_the_columns_are() -> None:
 def test_a_schema_that_no_table_can_have_is_refused_alone() -> None:
     """A schema that no table can have is refused, and other types are not affected."""
     plan = plan_batch(
-        {"twins": schema("A__e", X__c="int", x__c="int"), "b": schema("B__e", Y__c="int")}, never
+        {
+            "twins": schema_text("A__e", X__c="int", x__c="int"),
+            "b": schema_text("B__e", Y__c="int"),
+        },
+        never,
     )
 
     assert [kind.name for kind in plan.types] == ["B__e"]
@@ -173,7 +171,7 @@ def test_a_schema_that_no_table_can_have_is_refused_alone() -> None:
 
 def test_a_field_named_like_one_of_our_columns_gets_a_column_beside_it() -> None:
     """A field with the name of an envelope column gets another column."""
-    plan = plan_batch({"a": schema("A__e", Batch_Id="string", Name="string")}, never)
+    plan = plan_batch({"a": schema_text("A__e", Batch_Id="string", Name="string")}, never)
 
     assert [(one.name, one.field) for one in plan.types[0].columns] == [
         ("Batch_Id_", "Batch_Id"),
@@ -189,7 +187,7 @@ def test_a_schema_file_that_is_no_schema_fails_the_batch_with_the_remedy() -> No
 
 def test_a_schema_that_the_service_does_not_have_is_refused_with_the_reason() -> None:
     """An unknown schema is refused with the reason; other schemas are not affected."""
-    plan = plan_batch({"a": schema("A__e", X__c="int")}, never, {"u": "there is no schema u"})
+    plan = plan_batch({"a": schema_text("A__e", X__c="int")}, never, {"u": "there is no schema u"})
 
     assert [kind.name for kind in plan.types] == ["A__e"]
     assert plan.refused == {"u": "there is no schema u"}

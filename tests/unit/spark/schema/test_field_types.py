@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,6 +14,9 @@ from airflow_provider_sfevents.spark.schema.field_types import (
     quoted,
     record_fields,
 )
+from tests.unit.spark.avro.shapes import event_schema
+
+record = partial(event_schema, "X__e")
 
 ADDRESS = {
     "type": "record",
@@ -30,15 +34,6 @@ PERSON = {
         {"name": "LastName", "type": ["null", "string"]},
     ],
 }
-
-
-def record(*fields: dict[str, Any], name: str = "X__e") -> dict[str, Any]:
-    return {
-        "type": "record",
-        "name": name,
-        "namespace": "com.sforce.eventbus",
-        "fields": list(fields),
-    }
 
 
 def only(avro: Any, doc: str = "") -> FieldType:

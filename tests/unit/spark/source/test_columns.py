@@ -7,18 +7,9 @@ from hypothesis import given, strategies as st
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark.source.columns import decoding_plan, fixed_columns
+from tests.unit.spark.avro.shapes import schema_text
 
 KINDS = ("int", "long", "double", "string", "boolean")
-
-
-def schema(name: str, fields: dict[str, str]) -> str:
-    return json.dumps(
-        {
-            "type": "record",
-            "name": name,
-            "fields": [{"name": key, "type": ["null", kind]} for key, kind in fields.items()],
-        }
-    )
 
 
 def once_each(_place: int) -> dict[str, int]:
@@ -35,7 +26,7 @@ def test_a_schema_that_was_there_brings_nothing_new(
 ) -> None:
     """Any schemas of the batches that decided the columns are decoded to these columns alone."""
     batches = [
-        {f"s{batch}-{number}": schema("A", fields) for number, fields in enumerate(schemas)}
+        {f"s{batch}-{number}": schema_text("A", **fields) for number, fields in enumerate(schemas)}
         for batch, schemas in enumerate(history)
     ]
     fixed = fixed_columns("A", batches, once_each, rescues=False)
@@ -58,7 +49,10 @@ def sorted_fields(text: str) -> list[dict[str, str]]:
 
 def test_columns_grow_in_the_order_of_the_batches() -> None:
     """A field that changes its kind gets a second column, after those of earlier batches."""
-    first, second = schema("A", {"x": "string"}), schema("A", {"y": "int", "x": "double"})
+    first, second = (
+        schema_text("A", x="string"),
+        schema_text("A", y="int", x="double"),
+    )
     fixed = fixed_columns("A", [{"1": first}, {"1": first, "2": second}], once_each, rescues=True)
     assert [column.name for column in fixed.own] == ["x", "y", "x__double"]
     assert fixed.names[-5:] == (
@@ -73,7 +67,7 @@ def test_columns_grow_in_the_order_of_the_batches() -> None:
 
 def test_other_types_are_left_out() -> None:
     """Schemas of other event types are not read; schemas that do not exist are, with the reason."""
-    schemas = {"1": schema("A", {"x": "int"}), "2": schema("B", {"x": "string"})}
+    schemas = {"1": schema_text("A", x="int"), "2": schema_text("B", x="string")}
     fixed = fixed_columns("A", [schemas], once_each, rescues=False)
     plan = decoding_plan(fixed, schemas, {"3": "gone"})
     assert (plan.names, plan.refused) == ({"1": "A", "3": ""}, {"3": "gone"})
@@ -81,7 +75,7 @@ def test_other_types_are_left_out() -> None:
 
 def test_later_fields_end_the_query_or_are_rescued() -> None:
     """A later field is an error that names its column, or a column to rescue."""
-    now, later = schema("A", {"x": "int"}), schema("A", {"x": "int", "y": "string"})
+    now, later = schema_text("A", x="int"), schema_text("A", x="int", y="string")
     strict = fixed_columns("A", [{"1": now}], once_each, rescues=False)
     with pytest.raises(ConfigurationError, match="restart to take column y"):
         decoding_plan(strict, {"2": later}, {})
