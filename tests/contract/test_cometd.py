@@ -89,7 +89,7 @@ def test_a_token_may_be_called_oauth(org: OrgUnderTest) -> None:
         assert client.client_id
 
 
-def test_who_disconnects_is_unknown_then(org: OrgUnderTest) -> None:
+def test_a_client_is_unknown_after_its_disconnect(org: OrgUnderTest) -> None:
     """After a disconnect the client is unknown and is advised to shake hands.
 
     Source: Bayeux protocol, messages of live orgs.

@@ -71,7 +71,7 @@ def test_a_connect_is_for_known_clients(org: OrgUnderTest) -> None:
     assert answer["advice"] == {"interval": 0, "reconnect": "handshake"}
 
 
-def test_who_subscribes_has_shaken_hands(org: OrgUnderTest) -> None:
+def test_a_subscription_needs_a_handshake(org: OrgUnderTest) -> None:
     """A subscription before a handshake is refused. Source: Streaming API guide (error codes)."""
     client = Poller(org)
     with client.http:
@@ -204,7 +204,7 @@ def test_clients_and_deliveries_have_their_limits(org: OrgUnderTest) -> None:
             assert answer["error"] == "403::Organization total events daily limit exceeded"
 
 
-def test_who_stays_away_loses_the_session(org: OrgUnderTest) -> None:
+def test_a_session_without_connects_is_lost(org: OrgUnderTest) -> None:
     """After 40 s without a connect the session and its subscriptions are lost.
 
     Source: Streaming API guide (clients and timeouts).

@@ -86,7 +86,7 @@ def test_a_later_managed_request_asks_for_something(org: OrgUnderTest) -> None:
     assert found.what == ("INVALID_ARGUMENT", "managed.subscription.fetch.request.invalid")
 
 
-def test_who_asks_for_less_than_nothing_later_is_refused(org: OrgUnderTest) -> None:
+def test_a_later_request_for_less_than_nothing_is_refused(org: OrgUnderTest) -> None:
     """A negative number of events is refused in a managed stream too.
 
     Source: Handle Errors page.

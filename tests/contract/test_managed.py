@@ -119,7 +119,7 @@ def test_one_client_at_a_time(org: OrgUnderTest) -> None:
     )
 
 
-def test_who_leaves_lets_the_next_one_in(org: OrgUnderTest) -> None:
+def test_the_next_client_is_accepted_after_a_half_close(org: OrgUnderTest) -> None:
     """The next client is accepted about 15 s after a half-close. Source: live logs."""
     with managed(org):
         pass

@@ -42,7 +42,7 @@ def test_a_keepalives_place_can_be_committed(org: OrgUnderTest) -> None:
         assert not one.answer().commit_response.HasField("error")
 
 
-def test_who_does_not_commit_is_closed(org: OrgUnderTest) -> None:
+def test_a_stream_without_commits_is_closed(org: OrgUnderTest) -> None:
     """A stream without commits is closed after 1,800 s, despite keepalives. Source: live logs."""
     org.wait_long(org.times.commit_deadline)
     with managed(org, leave="ended") as one:

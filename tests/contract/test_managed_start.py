@@ -36,7 +36,7 @@ def test_it_can_be_named_by_its_id(org: OrgUnderTest, subscription_id: str, leng
         assert stream.take(1)[0].replay_id > first.replay_id
 
 
-def test_who_is_cut_off_lets_the_next_one_in(org: OrgUnderTest) -> None:
+def test_the_next_client_is_accepted_after_a_cut(org: OrgUnderTest) -> None:
     """After a cut the next client is accepted within seconds. Source: live logs."""
     event = org.event()
     with managed(org, leave="uncommitted") as one:

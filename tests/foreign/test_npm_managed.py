@@ -89,7 +89,7 @@ def test_a_stopped_subscription(bus: Emulator, topic: str, npm: Start) -> None:
         client.order("subscribeManaged", subscription="Stopped", count=1)
 
 
-def test_a_subscription_nobody_has(npm: Start) -> None:
+def test_an_unknown_subscription(npm: Start) -> None:
     """The client reports that the Tooling API finds no subscription."""
     client = npm()
     with pytest.raises(

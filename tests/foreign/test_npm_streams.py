@@ -85,7 +85,7 @@ def test_an_unknown_replay_id(topic: str, npm: Start) -> None:
     assert error["code"].endswith("subscription.fetch.replayid.corrupted")
 
 
-def test_a_topic_nobody_has(npm: Start) -> None:
+def test_an_unknown_topic(npm: Start) -> None:
     """An unknown topic is refused with a code that the client's own tests accept."""
     client = npm()
     client.order("subscribe", topic="/event/NotThere__e", count=1)

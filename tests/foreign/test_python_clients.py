@@ -76,7 +76,7 @@ def test_topic_and_change_events(bus: Emulator, either: ForeignClient) -> None:
     assert payload["MailingAddress"]["City"] == "Porto"
 
 
-def test_a_topic_nobody_has(either: ForeignClient) -> None:
+def test_an_unknown_topic(either: ForeignClient) -> None:
     """An unknown topic's error reaches the caller."""
     either.order("subscribe", topic="/event/NotThere__e", replay_type="LATEST", count=1)
     [error] = either.wait("error")

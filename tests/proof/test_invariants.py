@@ -110,7 +110,7 @@ def test_a_position_elsewhere_is_misplaced(
     "path",
     [f"{BATCH}/.manifest.json.0a.tmp", "lake/_landing/e1-1/x/part.parquet", "lake/events/.a.crc"],
 )
-def test_what_nobody_needs_any_more_is_an_orphan(world: World, path: str) -> None:
+def test_unfinished_files_are_orphans(world: World, path: str) -> None:
     """Unfinished files and landing folders are reported in tables and staging areas."""
     orphan = world.folder / path
     orphan.parent.mkdir(parents=True, exist_ok=True)

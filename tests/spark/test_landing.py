@@ -301,7 +301,7 @@ def test_a_batch_that_became_another_replaces_what_it_landed_before(
 def test_a_staged_file_of_many_dates_lands_as_one_file_for_each(
     spark: Any, staging: Staging, lake: Lake, payload_bytes: int
 ) -> None:
-    """Rows of many dates land in the batch's order, in files of the driver or of the tasks."""
+    """A staged file of 14 dates lands as one file per date, in order, by the driver or by tasks."""
     dates, events = 14, 70
     rows = [staging.order(n, day=n * 3 % dates) for n in range(events)]
     manifest = staging.write(rows, bytes=payload_bytes)

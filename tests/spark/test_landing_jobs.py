@@ -27,7 +27,7 @@ def jobs(spark: Any) -> int:
 
 
 def test_a_batch_of_one_type_takes_few_spark_jobs(any_tables: Tables, staging: Staging) -> None:
-    """A later batch into a table with rows on its dates takes few Spark jobs."""
+    """A later batch on the same dates takes up to 3 jobs in Parquet, 11 in Delta, 7 in Iceberg."""
     events = [staging.order(number) for number in range(20)]
     any_tables.land(staging.write(events))
     manifest = staging.write(events, batch_number=2)

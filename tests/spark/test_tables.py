@@ -150,7 +150,7 @@ def test_only_the_files_of_the_batchs_dates_are_rewritten(tables: Tables, stagin
     ]
 
 
-def test_a_table_of_somebody_elses_is_refused(tables: Tables, staging: Staging) -> None:
+def test_a_foreign_table_is_refused(tables: Tables, staging: Staging) -> None:
     """A table that lacks the landing's own columns is refused, and no row is put into it."""
     tables.sql(f"create table {{}} (a int) using {tables.table_format}")
 

@@ -97,7 +97,7 @@ def test_commands_named_in_the_dict_are_given(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", INFO["queues"])
-def test_queues_named_in_the_dict_have_a_scheme_of_ours(path: str) -> None:
+def test_queues_named_in_the_dict_have_a_scheme_of_this_package(path: str) -> None:
     """The queue that the dict names has the scheme of this package."""
     module, _, name = path.rpartition(".")
     assert getattr(import_module(module), name)().scheme_matches("sfevents")
@@ -180,7 +180,7 @@ def test_choices_of_login_are_the_hooks() -> None:
     }.items(),
 )
 def test_the_form_says_what_each_login_needs(auth: str, fields: set[str]) -> None:
-    """The form lists the needs of each login, and a field for some logins names them."""
+    """The form lists each login's needs, and help for some logins begins with their names."""
     assert f"- **{auth}**: " in _help(FIELDS["auth"])
     assert {name for name in FIELDS if name != "auth" and auth in _logins(FIELDS[name])} == fields
 

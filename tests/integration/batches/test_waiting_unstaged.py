@@ -112,7 +112,7 @@ def test_a_stream_is_not_left_for_another_one(
     assert (waited.events, waited.staged, waited.ended_by) == (events, False, ended_by)
 
 
-def test_a_wait_does_not_try_in_vain_for_ever(
+def test_a_wait_that_can_close_no_file_stays_on_its_stream(
     bus: Emulator, consumer: Consumer, waiter: Waiter
 ) -> None:
     """A wait that can close no file finds that out once, and stays on its stream."""

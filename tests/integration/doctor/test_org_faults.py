@@ -230,7 +230,7 @@ def test_a_proxy_that_refuses(look: Look, org: Emulator, answer: bytes, name: st
 
 
 def test_a_proxy_that_is_not_there(look: Look, org: Emulator) -> None:
-    """The line has the operating system's reason."""
+    """A proxy that is not there fails its line, which names the proxy and the login."""
     found = look(org.connection(), fields=FAR, environ={"https_proxy": "http://127.0.0.1:1"})
     assert "127.0.0.1:1 does not lead to the login" in only_first(found, "proxy").seen
 

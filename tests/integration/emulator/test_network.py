@@ -322,7 +322,7 @@ def test_clearing_makes_the_network_well(plain: Emulator, talk: Talk) -> None:
     assert talk(plain, scenario) == TOPIC
 
 
-def test_who_waits_in_a_freeze_is_cut_too(plain: Emulator) -> None:
+def test_a_connection_made_in_a_freeze_is_cut_too(plain: Emulator) -> None:
     """A connection made during a freeze is cut when the server leaves."""
     plain.freeze()
     with knock(plain) as waiting:

@@ -90,7 +90,7 @@ def test_login(where: str, path: str, form: str) -> None:
         assert [one.rpc for one in bus.requests] == ["soap", "rest"]
 
 
-def test_who_is_locked_out() -> None:
+def test_a_user_that_is_locked_out() -> None:
     """A locked user has the same fault as a wrong password."""
     with Emulator() as bus:
         bus.lock_out(bus.org.username.upper())

@@ -252,7 +252,7 @@ def test_a_member_stays_where_it_is(bus: Emulator, rest: Rest) -> None:
     assert rest.ask("GET", path).body["MasterLabel"] == "Every order"
 
 
-def test_who_may_not_look_at_setup(bus: Emulator, rest: Rest) -> None:
+def test_setup_is_refused_on_order(bus: Emulator, rest: Rest) -> None:
     """An ordered 403 refuses setup, and unknown objects are refused."""
     bus.fail_next("rest", status="PERMISSION_DENIED")
     refused = _query(rest, "SELECT Id FROM PlatformEventChannel")

@@ -106,7 +106,7 @@ async def test_an_event_of_an_unknown_schema(schema_id: str) -> None:
         assert len(bus.requests) - asked == bool(schema_id)
 
 
-async def test_an_event_whose_schema_is_not_ours_to_see() -> None:
+async def test_an_event_whose_schema_may_not_be_read() -> None:
     """Without a schema's permission `until` fails: the batch ends with its events and an error."""
     async with running(unknown_schema="PERMISSION_DENIED") as (bus, client):
         bus.publish_raw(TOPIC, b"who knows", "not-ours")

@@ -161,7 +161,9 @@ async def test_topics_of_the_streaming_api(rest: RestCalls, login_server: LoginS
     assert not any(one.topic.startswith(("/topic", "/u/")) for one in await listed(rest))
 
 
-async def test_a_user_who_may_not_see_the_setup(rest: RestCalls, login_server: LoginServer) -> None:
+async def test_a_user_without_permission_for_the_setup(
+    rest: RestCalls, login_server: LoginServer
+) -> None:
     """Without permission for the setup topics come without channels; the reason names it."""
     says(login_server, OBJECTS, (403, NO_SETUP))
     found, problem = await list_topics(rest)

@@ -122,7 +122,7 @@ async def test_a_refusal_says_reason_and_remedy(
 @pytest.mark.parametrize(
     ("auth", "said"), [("password", "authentication failure"), ("soap", "INVALID_LOGIN")]
 )
-async def test_a_user_who_is_locked_out(auth: str, said: str) -> None:
+async def test_a_user_that_is_locked_out(auth: str, said: str) -> None:
     """A locked user gets the error of a wrong password, whose remedy names the lock."""
     with Emulator() as bus:
         bus.lock_out(bus.org.username)

@@ -217,7 +217,7 @@ async def test_the_user_of_a_session_token_is_asked_for_once(bus: Emulator) -> N
     ("status", "said"),
     [(403, "Bad_OAuth_Token"), (200, {"organization_id": "00D000000000001"}), (404, "")],
 )
-async def test_a_user_who_is_not_told(login_server: LoginServer, status: int, said: Any) -> None:
+async def test_a_user_that_is_not_told(login_server: LoginServer, status: int, said: Any) -> None:
     """A token that may not ask for its user works without one."""
     login_server.answers = [(status, {}, said)]
     login = SessionToken(token=Secret("00D000000000001!x"), instance_url=login_server.url)
@@ -225,7 +225,7 @@ async def test_a_user_who_is_not_told(login_server: LoginServer, status: int, sa
     assert (session.org_id, session.user_id) == ("00D000000000001EAA", "")
 
 
-async def test_a_user_who_cannot_be_asked_for_now(login_server: LoginServer) -> None:
+async def test_a_user_that_cannot_be_asked_for_now(login_server: LoginServer) -> None:
     """An org that is away while it is asked for the user is a retryable error."""
     login_server.answers = [(503, {}, "")]
     login = SessionToken(token=Secret("00D000000000001!x"), instance_url=login_server.url)

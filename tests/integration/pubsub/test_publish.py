@@ -76,7 +76,7 @@ async def test_events_name_the_user_of_a_session_token(
     assert ("flows that run as the publisher do not start" in caplog.text) is not told
 
 
-async def test_nothing_is_published_for_a_user_who_cannot_be_asked_for() -> None:
+async def test_nothing_is_published_for_a_user_that_cannot_be_asked_for() -> None:
     """If the org is away when it is asked for the user, the call fails and may be tried again."""
     with Emulator() as bus:
         bus.define_event("Order__e", {"City__c": "Text"})

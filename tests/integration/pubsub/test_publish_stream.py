@@ -233,7 +233,7 @@ async def test_a_lost_answer_stays_in_doubt_while_no_stream_can_be_opened() -> N
     assert pickle.loads(pickle.dumps(error)).left == error.left  # noqa: S301 - made by the test
 
 
-async def test_a_fault_of_ours_is_not_repeated() -> None:
+async def test_a_client_error_is_not_repeated() -> None:
     """A stream that ended because of a client error is not replaced."""
 
     async def mismatch(call: PublishCall) -> AsyncIterator[pb2.PublishResponse]:

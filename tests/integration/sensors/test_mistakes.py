@@ -61,7 +61,7 @@ def test_soft_fail_is_not_for_what_goes_wrong_meanwhile(waits: Waits) -> None:
 
 
 @each_mode
-def test_who_never_fails_is_skipped(waits: Waits, mode: dict[str, Any]) -> None:
+def test_never_fail_skips(waits: Waits, mode: dict[str, Any]) -> None:
     """With `never_fail` the task is skipped, as Airflow's sensors are, and the reason logged."""
     waits.connect(password="not-the-secret")
     with pytest.raises(AirflowSkipException) as raised:

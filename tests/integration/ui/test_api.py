@@ -87,7 +87,7 @@ def test_the_plugin_loads_without_fastapi() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_a_position_is_shown_to_users_who_may_read_its_dag(page: Page) -> None:
+def test_a_position_is_shown_to_users_that_may_read_its_dag(page: Page) -> None:
     """A viewer of the DAG sees the position; a user without a role sees none, and cannot ask."""
     page.keep(dag=page.dag, committed=datetime.now(UTC) - timedelta(hours=1))
     wanted = {"org_id": ORG, "consumer": page.consumer, "topic": TOPIC}
@@ -220,7 +220,7 @@ def test_another_site_cannot_move_a_position(page: Page, origin: str) -> None:
     assert page.position() == before
 
 
-def test_an_org_is_asked_by_users_who_may_read_the_connection(
+def test_an_org_is_asked_by_users_that_may_read_the_connection(
     page: Page, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The lines are the doctor's, with the allowance's end and the topics without a position."""

@@ -51,7 +51,7 @@ def test_a_batch_not_committed_yet_is_not_past() -> None:
     [run(1, dag="others"), run(1, task="fetch"), run(1, run="manual")],
     ids=["dag", "task", "run"],
 )
-def test_the_batch_of_another_is_not_ours(other: Run) -> None:
+def test_the_batch_of_another_run_is_not_reused(other: Run) -> None:
     """A cleared run gets no batch of another task, run or DAG, even for the same interval."""
     assert reruns.own_batch(request(other, cleared=True), position(), KEPT) is None
 

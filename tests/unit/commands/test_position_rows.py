@@ -23,7 +23,7 @@ def test_positions_are_listed_by_consumer_and_the_unreadable_last() -> None:
     assert len({tuple(sorted(row)) for row in listed}) == 1, "a table needs the same columns"
 
 
-def test_one_consumers_positions_are_listed_with_what_may_be_his() -> None:
+def test_a_consumers_positions_are_listed_with_unreadable_records() -> None:
     """With a consumer given, its positions and all unreadable records are listed."""
     listed = rows(RECORDS, lambda _: 1.5, consumer="b")
     assert [row["consumer"] for row in listed] == ["b", ""]

@@ -57,7 +57,7 @@ def test_committed_is_what_the_position_has_passed() -> None:
     assert staged_batches.state(landed(AT), None) == "landed"
 
 
-def test_whoever_is_at_work_is_named() -> None:
+def test_the_holder_at_work_is_named() -> None:
     """A live holder, and one that cannot be seen from here, are named with their state."""
     fetching = nothing(AT, holder=elsewhere(), verdict=LeaseState.WATCH)
     assert staged_batches.state(fetching, AT).startswith("fetching: task load.fetch of run run-0")

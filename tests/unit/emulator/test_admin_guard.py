@@ -41,7 +41,7 @@ GOOD = {"host": "127.0.0.1:8080", "authorization": f"Bearer {TOKEN}"}
         ({"authorization": "Bearer tökén"}, 401),
     ],
 )
-def test_who_is_let_in(changed: dict[str, str], status: int | None) -> None:
+def test_a_request_needs_host_origin_and_token(changed: dict[str, str], status: int | None) -> None:
     """A request needs an own host name, no other origin, and the token."""
     found = refusal({**GOOD, **changed}, TOKEN, own_names("emulator.acme.example"))
     assert (found and found[0]) == status

@@ -76,7 +76,7 @@ def test_a_client_is_found_in_its_org_and_time() -> None:
     assert clients.find(["no", "id"], "00D", 0.0) is None
 
 
-def test_who_is_lost_and_when() -> None:
+def test_clients_are_lost_at_their_own_time() -> None:
     """A client with a held connect is never lost; others are lost at their own time."""
     clients = CometdClients()
     assert clients.next_loss() is None
@@ -139,7 +139,9 @@ def test_what_held_connects_are_told() -> None:
         ({"server": "!another"}, "403::Unknown client"),
     ],
 )
-def test_who_is_let_in(changed: dict[str, Any], error: str | None) -> None:
+def test_a_message_needs_version_token_and_cookies(
+    changed: dict[str, Any], error: str | None
+) -> None:
     """A message needs a served version, a valid token of the same user, and both cookies."""
     client = _client(CometdClients())
     message = {"channel": "/meta/connect", "clientId": client.client_id}
@@ -147,7 +149,7 @@ def test_who_is_let_in(changed: dict[str, Any], error: str | None) -> None:
     assert (said and said["error"]) == (error and error.format(id=client.client_id))
 
 
-def test_who_has_no_session() -> None:
+def test_a_client_without_a_session_is_refused() -> None:
     """Without a client id the handshake is missing; with an unknown id the session is."""
     unknown = {"channel": "/meta/subscribe", "clientId": "gone"}
     for message, error in (

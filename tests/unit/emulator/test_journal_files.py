@@ -234,7 +234,7 @@ def test_a_full_disk_publishes_nothing(tmp_path: Path, opens: Opens) -> None:
 
 
 def test_a_folder_that_was_left_is_left_alone(tmp_path: Path, opens: Opens) -> None:
-    """A stopped bus can be read and removes nothing from its folder."""
+    """A stopped bus hides expired events, refuses to publish, and removes no file."""
     opened = opens(tmp_path / "bus.log")
     opened.define()
     opened.publish("one")

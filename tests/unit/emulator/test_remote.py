@@ -51,7 +51,7 @@ def test_nothing_is_written_through_a_link(tmp_path: Path, planted: str) -> None
     ("owner", "user", "believed"),
     [(1000, 1000, True), (0, 1000, True), (1001, 1000, False), (1000, 0, True), (0, 0, True)],
 )
-def test_whose_file_is_believed(owner: int, user: int, believed: bool) -> None:
+def test_only_the_users_own_file_is_believed(owner: int, user: int, believed: bool) -> None:
     """Another user's file does not select the emulator of the commands."""
     assert is_trusted(owner, user) is believed
 

@@ -21,7 +21,7 @@ def task(**arguments: Any) -> SfEventsToSparkOperator:
 
 
 def test_a_task_without_arguments_for_spark_submit_is_accepted() -> None:
-    """The operators' own defaults, `conf` and `name` are for both ways to Spark."""
+    """The operators' defaults, `conf` and `name` are accepted with a Spark Connect connection."""
     spark_connect.check_arguments(task(conf={"spark.sql.ansi.enabled": "true"}, name="orders"))
     upkeep = SfEventsMaintainOperator(task_id="upkeep", table="/lake", table_format="delta")
     spark_connect.check_arguments(upkeep)

@@ -50,7 +50,7 @@ def test_a_position_begins_at_batch_number_0() -> None:
     assert len(position.epoch) == 12
 
 
-def test_a_position_begun_by_a_wait_belongs_to_who_first_commits() -> None:
+def test_a_position_begun_by_a_wait_belongs_to_the_first_committing_task() -> None:
     """A position begun by a wait belongs to the first task that commits."""
     waited = record.begin(
         org_id=ORG,
@@ -388,7 +388,7 @@ def test_a_long_text_is_not_repeated_whole() -> None:
     assert len(str(caught.value)) < 600
 
 
-def test_a_position_set_by_hand_belongs_to_who_fetches_next() -> None:
+def test_a_position_set_by_hand_belongs_to_the_next_fetching_task() -> None:
     """A position without an owner gets the task of the first batch as owner."""
     position = begun(owner="")
     assert advance(position, batch_after(position), AT, COMMIT).owner == "load.fetch"

@@ -209,7 +209,7 @@ def test_asking_reaches_the_wanted_credit_or_leaves_it(outstanding: int, wanted:
         pytest.param(100, 1, 250, 0.1, 100, id="no service holds more than 100"),
     ],
 )
-def test_whose_count_is_believed(
+def test_the_clients_count_is_used_unless_the_services_is_higher(
     outstanding: int, delivered: int, reported: int, waited: float, after: int
 ) -> None:
     """The client's count is used, unless the service's is higher or certainly complete."""

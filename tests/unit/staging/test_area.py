@@ -327,7 +327,7 @@ def test_an_epoch_whose_origin_is_gone_is_put_where_it_belongs(topic: TopicFolde
     assert topic.batch_numbers("newest") == [1]
 
 
-def test_what_somebody_long_gone_had_begun_is_swept(local_place: UPath) -> None:
+def test_unfinished_files_of_dead_writers_are_swept(local_place: UPath) -> None:
     """Unfinished files beside the batches are swept once their writers are long gone."""
     topic = TopicFolder(local_place)
     begin(topic, "e1", "2026-01-01")

@@ -27,7 +27,7 @@ ONE = part("earliest", "0a", 0, 3, "attempts/0001/a")
 OTHER = part("earliest", "0a", 0, 3, "attempts/0002/a")
 
 
-def test_what_attempts_received_in_vain() -> None:
+def test_extra_deliveries_of_attempts() -> None:
     """Extra deliveries are events in no closed file, and closed files outside the batch."""
     died = AttemptDeliveries(received=10, closed=(ONE,))
     beaten = AttemptDeliveries(received=3, closed=(OTHER,))

@@ -144,7 +144,7 @@ def test_an_unreadable_lease_is_held_by_an_unknown_holder(text: str) -> None:
     assert "unknown host" in holder.describe()
 
 
-def test_a_holder_says_who_it_is() -> None:
+def test_a_holder_describes_itself() -> None:
     """The description of a holder names task, run, try, process, host and time."""
     assert elsewhere().describe() == (
         "task load.fetch of run run-0, map index -1, try 1, process 4711 on worker-2, "

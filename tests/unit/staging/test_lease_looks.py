@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.staging.lease_holder import LeaseHolder
 
 
-def test_nobody_has_a_batch_that_was_never_leased(place: UPath) -> None:
+def test_a_batch_without_leases_has_no_holder(place: UPath) -> None:
     """A batch without leases has no holder."""
     assert not leases.may_be_held(place)
     assert leases.holder_of(place) is None

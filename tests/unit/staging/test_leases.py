@@ -57,7 +57,7 @@ def test_the_first_lease_is_number_one(place: UPath) -> None:
     assert not leases.may_be_held(place)
 
 
-def test_a_held_batch_is_refused_and_says_who_has_it(place: UPath) -> None:
+def test_a_held_batch_is_refused_and_names_its_holder(place: UPath) -> None:
     """A task gives way to a live holder; the error names its task, process and host."""
     with (
         take(place, here()),
@@ -305,8 +305,8 @@ def test_unfinished_signs_of_life_are_cleared_away(local_place: UPath) -> None:
     ]
 
 
-def test_of_two_threads_one_has_the_batch(place: UPath) -> None:
-    """Of two threads that take a batch at once exactly one gets the lease."""
+def test_of_four_threads_one_has_the_batch(place: UPath) -> None:
+    """Of four threads that take a batch at once exactly one gets the lease."""
     start = threading.Barrier(4)
 
     def race(_: int) -> Lease | None:

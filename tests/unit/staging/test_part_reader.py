@@ -58,7 +58,7 @@ def test_every_torn_length_is_noticed() -> None:
         assert read_part(place, "torn") is None
 
 
-def test_somebody_elses_parquet_file_is_no_part(local_place: UPath) -> None:
+def test_a_foreign_parquet_file_is_no_part(local_place: UPath) -> None:
     """A Parquet file without this package's footer is left out."""
     folder = durable_files.local_path(local_place)
     folder.mkdir()

@@ -74,7 +74,7 @@ def test_a_sensor_finds_the_slot_taken(
 
 
 @pytest.mark.full
-def test_who_waits_makes_way(
+def test_a_wait_makes_way_for_a_task(
     bus: Emulator, consumer: ManagedConsumer, waiter: ManagedWaiter
 ) -> None:
     """A triggerer's wait leaves the managed subscription to a task that holds the lease."""

@@ -89,7 +89,7 @@ def test_patience_is_by_what_is_waited_for() -> None:
     assert step(ConfigurationError("stopped"), 0) is None
 
 
-def test_people_are_told_who_may_have_it() -> None:
+def test_a_taken_slot_names_the_rule_of_one_client() -> None:
     """The error of a taken slot names the rule of one client and the time waited."""
     told = rules.explained(TAKEN, "Orders", 61.2)
     assert isinstance(told, SlotTakenError)

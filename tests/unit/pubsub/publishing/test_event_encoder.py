@@ -62,7 +62,7 @@ def published(*records: Any) -> list[Any]:
     return [decoded(event) for event in checked(encoder(), numbered(records))]
 
 
-def test_who_and_when_are_filled_in() -> None:
+def test_creation_time_and_user_are_filled_in() -> None:
     """A record without creation time and user gets the current time and the session's user."""
     assert published({"Text__c": "a"}) == [
         {
@@ -76,7 +76,7 @@ def test_who_and_when_are_filled_in() -> None:
     ]
 
 
-def test_who_and_when_may_be_given() -> None:
+def test_creation_time_and_user_may_be_given() -> None:
     """A record's own creation time and user are kept."""
     own = published({"CreatedDate": 5, "CreatedById": "005x"})[0]
     assert (own["CreatedDate"], own["CreatedById"]) == (5, "005x")

@@ -87,7 +87,7 @@ def test_nothing_is_asked_for_again_before_it_is_looked_at() -> None:
 
 
 @pytest.mark.parametrize("name", ["start", "keepalive", "other"])
-def test_who_comes_late_joins_at_any_name_of_the_place(name: str) -> None:
+def test_a_new_member_joins_by_any_replay_id_of_the_position(name: str) -> None:
     """A new member joins by any replay id of the position, and misses nothing."""
 
     async def scene(bus: Bus, waits: Waits) -> None:
@@ -109,7 +109,7 @@ def test_who_comes_late_joins_at_any_name_of_the_place(name: str) -> None:
     assert (len(bus.streams), bus.delivered) == (1, 3)
 
 
-def test_who_comes_after_an_event_has_a_stream_of_its_own() -> None:
+def test_a_wait_that_starts_before_a_passed_event_has_its_own_stream() -> None:
     """A wait that starts before an event that has passed gets a stream of its own."""
 
     async def scene(bus: Bus, waits: Waits) -> None:
@@ -300,7 +300,7 @@ def test_a_terminal_error_reaches_every_member() -> None:
     play(scene)
 
 
-def test_another_ones_refused_replay_id_is_not_ours() -> None:
+def test_a_refused_replay_id_ends_no_other_member() -> None:
     """An expired replay id ends only the member that continues from it."""
 
     async def scene(bus: Bus, waits: Waits) -> None:

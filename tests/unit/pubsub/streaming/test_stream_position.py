@@ -42,7 +42,7 @@ def test_a_moment_is_no_other_name(moment: str) -> None:
     assert not admits(place("0a", moment), moment)
 
 
-def test_who_joined_at_latest_brings_no_name() -> None:
+def test_a_member_from_latest_adds_no_replay_id() -> None:
     """A member that joined at `latest` adds no replay id."""
     where = place("0a")
     where.keepalive_received("0b", owed=1)

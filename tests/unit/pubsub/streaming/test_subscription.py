@@ -131,7 +131,7 @@ def test_a_stream_silent_for_300_seconds_is_dead() -> None:
     assert streams.opened[0].closed
 
 
-def test_silence_for_ever_is_given_up() -> None:
+def test_lasting_silence_is_given_up() -> None:
     """A service that accepts streams and never delivers is a retryable error in the end."""
 
     async def scene(streams: Streams, subscription: Any) -> None:

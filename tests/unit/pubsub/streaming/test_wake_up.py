@@ -35,7 +35,7 @@ def test_it_does_not_ring_later() -> None:
     assert asyncio.run(play()) is False
 
 
-def test_who_is_cancelled_leaves_nothing_behind() -> None:
+def test_a_cancelled_wait_leaves_nothing_behind() -> None:
     """A cancelled wait leaves no timer and no waiter."""
 
     async def play() -> None:

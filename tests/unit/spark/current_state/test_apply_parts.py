@@ -183,7 +183,7 @@ def test_a_payload_without_a_header_is_about_the_entity(spoilt: bytes) -> None:
     assert found.is_about_the_entity
 
 
-def test_a_payload_of_a_schema_that_nobody_has_is_about_the_entity() -> None:
+def test_a_payload_of_an_unknown_schema_is_about_the_entity() -> None:
     """A payload whose schema is unknown concerns the whole entity, not single records."""
     assert undecodable(payload([A]), "").record_ids == ()
 
