@@ -72,7 +72,7 @@ CUSTOM = [
 
 @pytest.fixture(scope="module")
 def changes(org: OrgUnderTest) -> dict[str, Any]:
-    """Schema of an object's change events."""
+    """Schema of an object's change events; its id is its fingerprint."""
     topic = org.client.get_topic(f"/data/{org.need('entity')}ChangeEvent")
     answer = org.client.get_schema(topic.schema_id)
     assert fingerprint(answer.schema_json) == topic.schema_id

@@ -34,12 +34,11 @@ async def three(stream: SeenStream) -> AsyncIterator[Any]:
 
 
 def losing(status: str, code: str = "") -> Any:
-    """Two events, then an end of this kind; `OK` is an end without an error."""
+    """Two events, then an end of this kind."""
 
     async def script(stream: SeenStream) -> AsyncIterator[Any]:
         yield stream.deliver([1, 2])
-        if status != "OK":
-            await stream.fail(status, code)
+        await stream.fail(status, code)
 
     return script
 

@@ -26,8 +26,8 @@ def _change(
     return draft, {}
 
 
-def _told(drafts: list[Any], records: int = 200, changes: int = 100) -> list[tuple[Any, ...]]:
-    planned = arrange(drafts, most_records=records, most_changes=changes)
+def _told(drafts: list[Any], records: int = 200) -> list[tuple[Any, ...]]:
+    planned = arrange(drafts, most_records=records, most_changes=100)
     return [(one.sequence_number, one.change_type, one.entity, *one.record_ids) for one in planned]
 
 

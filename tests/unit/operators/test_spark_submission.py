@@ -37,11 +37,11 @@ def java_only(tmp_path: Path) -> str:
     return str(tmp_path)
 
 
-def plan(
-    path: str, *, binary: str = "spark-submit", shared: bool = False, **way: Any
-) -> spark_submission.Submission:
+def plan(path: str, *, shared: bool = False, **way: Any) -> spark_submission.Submission:
     planned = Way(**{"master": "local[2]", "env_vars": {"PATH": path}, **way})
-    return spark_submission.plan_submission(planned, binary, "file:///staging", shared=shared)
+    return spark_submission.plan_submission(
+        planned, "spark-submit", "file:///staging", shared=shared
+    )
 
 
 def test_spark_submit_on_the_path_is_taken(java_only: str) -> None:
