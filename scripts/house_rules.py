@@ -6,8 +6,8 @@
 3. A module has a docstring, and so has a test; a test module may leave it to its name.
 4. No docstring begins with a question word, or with a field such as `:param`: it names the thing
    that it describes.
-5. Some words are not used, because they leave open which process or person is meant. A quoted word
-   is a name, such as that of a Unix user.
+5. Some words are not used, in names neither, because they leave open which process or person is
+   meant. A quoted word is a name, such as that of a Unix user.
 6. A line has at most 100 columns. A line with a URL may be longer, and so may a row of test data,
    which is an expression of its own. Comments for the linters at the end of a line do not count.
 7. No module has a name that anything would fit under, such as `utils`.
@@ -40,7 +40,9 @@ COLUMNS = 100
 
 _OPENING = re.compile(r"\s*((?:What|Which|Who|Whose|Where|When|How|Whether)\b|:\w+)")
 _UNWANTED = re.compile(
-    r"\b(?:who(?:ever)|(?:some|no|any)(?:body)|for\s(?:ever)|in\s(?:vain))\b", re.IGNORECASE
+    r"(?<![A-Za-z])(?:who(?:ever)|(?:some|no|any)(?:body)|for[\s_](?:ever)|in[\s_](?:vain))"
+    r"(?![A-Za-z])",
+    re.IGNORECASE,
 )
 _QUOTES = {"``", "''", '""'}
 _FOR_LINTERS = re.compile(r"(?:\s*# (?:noqa|type: ignore|fmt)\b[^#]*)+$")

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 VERSION = 1
 
-_NOBODY = record_text.Whose()
+_UNKNOWN = record_text.Whose()
 
 KEEPALIVE, EVENT = "keepalive", "event"
 """Values of `Position.pinned_by`."""
@@ -130,7 +130,7 @@ class Position:
         )
 
     @classmethod
-    def from_json(cls, record: str, where: str, whose: record_text.Whose = _NOBODY) -> Position:
+    def from_json(cls, record: str, where: str, whose: record_text.Whose = _UNKNOWN) -> Position:
         """Read a record; strict, because a position that is read wrongly loses events.
 
         :param where: the record's location, as a user knows it; for messages.

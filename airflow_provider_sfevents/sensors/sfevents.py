@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.waiting.poke import Pending
 
 
-_FOR_EVER = 10 * 365 * 24 * 3600.0
+_LONGEST_WAIT = 10 * 365 * 24 * 3600.0
 """Seconds: longest `timeout`, since a much longer one would exceed the range of dates."""
 
 
@@ -368,4 +368,4 @@ def result(pending: Pending) -> dict[str, Any]:
 
 
 def _after(seconds: float) -> datetime:
-    return datetime.now(UTC) + timedelta(seconds=min(seconds, _FOR_EVER))
+    return datetime.now(UTC) + timedelta(seconds=min(seconds, _LONGEST_WAIT))

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 _SUFFIX = "ABCDEFGHIJKLMNOPQRSTUVWXYZ012345"
 _SHORT = 15
-_NOBODY = "0" * _SHORT
+_NO_RECORD = "0" * _SHORT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ def addressed(record_ids: tuple[str, ...]) -> Addressed:
     prefixes: dict[str, None] = {}
     whole = not record_ids
     for text in record_ids:
-        if not text or text[:_SHORT] == _NOBODY:
+        if not text or text[:_SHORT] == _NO_RECORD:
             whole = True
         elif text.endswith("*"):
             prefixes[text[:-1]] = None

@@ -41,7 +41,7 @@ FALLBACK = "fallback"
 
 LONGEST_WRITE_SECONDS = 0.08
 ROUNDS = 2
-TRIES_IN_VAIN = 6
+FRUITLESS_TASKS = 6
 """Number of consecutive tasks without a new landing after which the race ends."""
 SHORT = Bounds(idle_seconds=0.05, max_events=5)
 
@@ -176,14 +176,14 @@ class Race:
 
     def _land_the_rest(self) -> None:
         """Let both areas work in turns as long as batches land; a slow machine has more to land."""
-        in_vain = 0
+        fruitless = 0
         for number in itertools.count(100):
             landed = len(self.lake.ids)
             self._task(number % 2, number)
             if self.positions.history and set(self._promised()) <= set(self.lake.ids):
                 return
-            in_vain = 0 if len(self.lake.ids) > landed else in_vain + 1
-            if in_vain == TRIES_IN_VAIN:
+            fruitless = 0 if len(self.lake.ids) > landed else fruitless + 1
+            if fruitless == FRUITLESS_TASKS:
                 return
 
     def _host(self, area: int) -> None:
@@ -276,10 +276,10 @@ class Race:
         twice = [one for one, times in landed.items() if times > 1]
         found = [f"{len(lost)} of {len(wanted)} events lost: {lost[:3]}"] * bool(lost)
         found += [f"{len(twice)} events landed twice: {twice[:3]}"] * bool(twice)
-        found += self._staged_in_vain()
+        found += self._staged_without_use()
         return [f"seed {self.seed}: {one}; {self.failures}" for one in found]
 
-    def _staged_in_vain(self) -> list[str]:
+    def _staged_without_use(self) -> list[str]:
         """Epochs with staged files, whose first record was replaced before it was read back."""
         firsts = [Position.from_json(one, "here") for one in self.positions.replaced]
         final = Position.from_json(self.positions["orders"], "here")

@@ -57,9 +57,11 @@ def test_a_quoted_word_is_a_name() -> None:
 
 @pytest.mark.parametrize("word", ["Some" + "body", "who" + "ever", "for " + "ever", "in " + "vain"])
 def test_unwanted_words_are_reported_wherever_they_stand(word: str) -> None:
-    """Docstrings, comments and strings are searched alike, in upper and lower case."""
+    """Docstrings, comments, strings and names are searched alike, in upper and lower case."""
     source = f'"""A module.\n\n{word} does it.\n"""\n# {word}\none = "It is {word}."\n'
     assert rules(source) == [f"{line}: unwanted word: {word}" for line in (3, 5, 6)]
+    name = word.replace(" ", "_")
+    assert rules(f"{MODULE}the_{name}_s = 1\n") == [f"3: unwanted word: {name}"]
 
 
 @pytest.mark.parametrize(

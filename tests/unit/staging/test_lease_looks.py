@@ -31,7 +31,7 @@ def test_another_machines_unreleased_lease_may_be_held(place: UPath) -> None:
     """An unreleased lease of another machine counts as held; its heartbeat is not awaited."""
     leased(place, 1, elsewhere())
     assert leases.may_be_held(place)
-    number, holder = leases.holder_of(place) or pytest.fail("nobody")
+    number, holder = leases.holder_of(place) or pytest.fail("no holder")
     assert (number, holder.host) == (1, "worker-2")
 
 

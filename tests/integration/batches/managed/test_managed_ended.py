@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sfevents.emulator import Emulator
 
-FOR_EVER = replace(PATIENT, slot_seconds=36_000.0)  # a test that waits for all of it never ends
+ENDLESS = replace(PATIENT, slot_seconds=36_000.0)  # a test that waits for all of it never ends
 
 
 @asynccontextmanager
@@ -49,7 +49,7 @@ async def ended(
 ) -> str:
     """Run work that is stopped while it waits for the other client; return its error."""
     async with occupied(consumer):
-        consumer.timeouts = FOR_EVER
+        consumer.timeouts = ENDLESS
         stopping = asyncio.Event()
         before = tries(consumer)
         working = asyncio.ensure_future(work(stopping))

@@ -12,9 +12,9 @@ def test_it_tells_whether_it_rang() -> None:
 
     async def play() -> tuple[bool, bool]:
         wake_up = WakeUp()
-        in_vain = await wake_up.wait(0.0)
+        timed_out = await wake_up.wait(0.0)
         asyncio.get_running_loop().call_soon(wake_up.wake)
-        return in_vain, await wake_up.wait(60.0)
+        return timed_out, await wake_up.wait(60.0)
 
     assert asyncio.run(play()) == (False, True)
 
