@@ -184,8 +184,9 @@ async def resolve_first_start(
     if start == LATEST.to_text():
         log.warning(
             "Managed subscription %s has defaultReplay LATEST: whenever its committed replay id "
-            "is cleared (STOP), events published meanwhile are missed. With EARLIEST they are "
-            "delivered again, and land once.",
+            "is cleared (STOP, or the subscription is created anew), events published meanwhile "
+            "are missed, and no loss window says so. With EARLIEST they are delivered again, and "
+            "land once.",
             request.managed,
         )
     return replace(request, initial_replay=start)

@@ -60,6 +60,19 @@ class AssetRow:
                 )
             get_state_backend().set(scope, self._key, json.dumps(record), session=session)
 
+    def replace(self, before: str, record: str) -> bool:
+        """Write a record in place of another one; False: it is not that one any more."""
+        with told(self.where, "written"), create_session() as session:
+            session.scalar(  # one writer at a time, where the database locks rows
+                select(AssetModel.id).where(AssetModel.name == self._asset).with_for_update()
+            )
+            scope, backend = self._scope(session), get_state_backend()
+            stored = None if scope is None else backend.get(scope, self._key, session=session)
+            if scope is None or stored is None or json.loads(stored) != before:
+                return False
+            backend.set(scope, self._key, json.dumps(record), session=session)
+            return True
+
     def delete(self) -> None:
         with told(self.where, "deleted"), create_session() as session:
             if (scope := self._scope(session)) is not None:

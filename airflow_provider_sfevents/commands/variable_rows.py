@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from airflow.models.variable import Variable
 from airflow.utils.session import create_session
-from sqlalchemy import select
+from sqlalchemy import select, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, TransportError
@@ -71,6 +71,22 @@ class VariableRow:
                 record,
                 description=f"How far {self._topic} has been landed (airflow-provider-sfevents)",
             )
+
+    def replace(self, before: str, record: str) -> bool:
+        """Write a record in place of another one; False: it is not that one any more."""
+        with told(self.where, "written"), create_session() as session:
+            row = session.scalar(select(Variable).where(Variable.key == self._key))
+            if row is None or row.val != before:
+                return False
+            stored = row._val  # noqa: SLF001 - as it is in the database, maybe encrypted
+            new = Variable(key=self._key, val=record)
+            changed = session.execute(
+                update(Variable)
+                .where(Variable.key == self._key, Variable._val == stored)  # noqa: SLF001
+                .values(val=new._val, is_encrypted=new.is_encrypted)  # noqa: SLF001
+                .execution_options(synchronize_session=False)
+            )
+            return bool(changed.rowcount)
 
     def delete(self) -> None:
         with told(self.where, "deleted"):

@@ -17,6 +17,7 @@ from urllib.parse import unquote, urlsplit
 from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]  # of CPython
 
 from airflow_provider_sfevents.doctor.findings import failed, ok, warning
+from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.pubsub.auth.settings import is_loopback
 
 if TYPE_CHECKING:
@@ -65,10 +66,26 @@ def routes_of(settings: Settings, environ: Mapping[str, str]) -> tuple[ProxyRout
     of_login, of_api = settings.proxy.reveal(), settings.proxy.reveal()
     if not settings.proxy:
         of_login, of_api = _of_http(host, login.scheme, environ), _of_grpc(endpoint, environ)
+    for proxy in (of_login, of_api):
+        check_port(proxy)
     return (
         ProxyRoute(name="the login", to=f"{host}:{port}", proxy=of_login),
         ProxyRoute(name="the Pub/Sub API", to=settings.endpoint, proxy=of_api),
     )
+
+
+def check_port(proxy: str) -> None:
+    """Check the port of a proxy's URL; the error shows nothing of it: it may hold a password.
+
+    :raises ConfigurationError: it is no number.
+    """
+    try:
+        urlsplit(proxy).port  # noqa: B018 - reading it is the check
+    except ValueError:
+        raise ConfigurationError(
+            "The URL of the proxy has no number as its port. Encode special characters of user and "
+            "password in the environment's https_proxy and grpc_proxy, such as # as %23."
+        ) from None
 
 
 def _of_http(host: str, scheme: str, environ: Mapping[str, str]) -> str:

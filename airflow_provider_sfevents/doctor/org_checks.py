@@ -66,6 +66,7 @@ _PUBLIC_PATH = "/services/data"
 """Resource that needs no login: the versions of the REST API."""
 
 _PAUSE_SECONDS = 0.2
+_UNEXPECTED = "Run the check again; if it stays, report it with what answers in the org's place."
 _NO_ANSWER = (
     "Is the way open to the login host and to the Pub/Sub API (port 7443 or 443, HTTP/2)? Check "
     "network, firewall and proxy."
@@ -156,6 +157,10 @@ class OrgChecks:
         except TimeoutError:
             seen = f"There was no answer within {self._seconds:g} s."
             return failed(check.name, seen, _NO_ANSWER)
+        except Exception as error:  # noqa: BLE001 - the other checks still tell something
+            # Its text may hold what must not be shown, such as a proxy's password.
+            seen = f"The check ended by an unexpected error, {type(error).__name__}."
+            return failed(check.name, seen, _UNEXPECTED)
 
     def _org_checks(self) -> list[_Check]:
         reached = (lines.CONNECTION, http_proxy.CHECKED)

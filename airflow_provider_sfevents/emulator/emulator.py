@@ -250,6 +250,19 @@ class Emulator(OrgVerbs, FaultVerbs):
     def _parts(self) -> OrgParts:
         return self.org.parts
 
+    def _known(self, saved: dict[str, Any]) -> list[Identity]:
+        """Read the saved orgs.
+
+        :raises EmulatorError: they are none.
+        """
+        try:
+            return [Identity.from_json(value) for value in saved.get("orgs", ())]
+        except (TypeError, KeyError, AttributeError) as error:
+            raise EmulatorError(
+                f"the orgs in {self._folder} are not an emulator's: {error!r}; name another "
+                "folder, or remove it"
+            ) from error
+
     def _open(self, hosting: Hosting) -> None:
         from airflow_provider_sfevents.emulator.grpc.servicer import Servicer
         from airflow_provider_sfevents.emulator.http_apps import login_app
@@ -260,7 +273,7 @@ class Emulator(OrgVerbs, FaultVerbs):
             self._login,
             login_app(self._state, self._endpoint(self._state.tenants, my_domain=False)),
         )
-        known = [Identity.from_json(value) for value in saved.get("orgs", ())]
+        known = self._known(saved)
         for identity in known or [Identity.new("acme")]:
             self._add(identity)
         self._state.carries = hosting.carries

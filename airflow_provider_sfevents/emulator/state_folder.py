@@ -82,14 +82,20 @@ def replace_file(path: Path, text: str) -> None:
 
     It first has a random name that does not exist yet, so nothing is written through a link that
     another user put into a shared folder.
+
+    :raises EmulatorError: it cannot be written; the file stays as it is.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    new = Path(name)
+    new: Path | None = None
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, name = mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        new = Path(name)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
         new.replace(path)
-    except BaseException:
-        new.unlink(missing_ok=True)
-        raise
+    except OSError as error:
+        if new is not None:
+            new.unlink(missing_ok=True)
+        raise EmulatorError(
+            f"cannot write to {path}: {error.strerror}; make room there, or begin a new folder"
+        ) from error

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_sfevents.positions.record_text import is_number
 from airflow_provider_sfevents.staging.extra_deliveries import sums
 
 if TYPE_CHECKING:
@@ -125,10 +126,14 @@ class Counts:
 
     def wrong(self) -> str:
         """Return what is wrong with a value; empty if nothing is."""
+        objects: list[Any] = [self.tables, self.extra_deliveries]
+        objects += self.tables.values() if type(self.tables) is dict else []
+        if any(type(one) is not dict for one in objects):
+            return "`counts.tables`, what it holds, and `counts.extra_deliveries` must be objects"
         rows = [count for tables in self.tables.values() for count in tables.values()]
         numbers = (self.quarantined, *self.extra_deliveries.values(), *self.events_by_hour, *rows)
-        if wrong := [one for one in numbers if type(one) is not int]:
-            return f"`counts` holds {wrong[0]!r}, which is no number of events"
+        if wrong := [one for one in numbers if not is_number(one)]:
+            return f"`counts` holds {str(wrong[0])[:30]!r}, which is no number of events"
         if self.hour and not _is_time(self.hour):
             return f"`counts.hour` is {self.hour!r}; it must be a time with its zone in ISO 8601"
         if any([type(part) for part in one] != _DRIFT_TYPES for one in self.drift):

@@ -151,9 +151,10 @@ class Position:
                     "losses": tuple(LossWindow(**one) for one in value["losses"]),
                 }
             )
+            wrong = _wrong_in(position)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise record_text.unusable(where, whose, str(error)) from error
-        if wrong := _wrong_in(position):
+        if wrong:
             raise record_text.unusable(where, whose, wrong)
         return position
 
@@ -346,8 +347,8 @@ def _contradiction(position: Position, manifest: Manifest) -> str:
 def _wrong_in(position: Position) -> str:
     """Return what is wrong with a value of the right type; empty if nothing is."""
     for name in ("batch_number", "previous_batch_number", "events_total"):
-        if getattr(position, name) < 0:
-            return f"`{name}` is {getattr(position, name)}; it must be 0 or more"
+        if (given := getattr(position, name)) < 0 or not record_text.is_number(given):
+            return f"`{name}` is {str(given)[:30]}; it must be 0 or more, and no larger than 10^13"
     epochs = {"epoch": position.epoch, "previous_epoch": position.previous_epoch or position.epoch}
     for name, epoch in epochs.items():
         if not record_text.is_epoch(epoch):

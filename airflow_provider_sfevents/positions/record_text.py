@@ -22,7 +22,9 @@ PREFIX = "sfevents."
 _CONSUMER = re.compile(r"[\w.-]+")
 _EPOCH = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
-_SHOWN = 100  # characters of an unknown record; enough to recognise it
+_SHOWN = 4
+_LARGEST = 10**13  # in milliseconds three centuries
+_FIRST_YEAR, _LAST_YEAR = 1900, 9000
 _KEY_LENGTH = 250  # Airflow's column of Variable keys
 
 
@@ -111,6 +113,10 @@ def check_fields(
     """
     try:
         value = json.loads(record)
+        # Half of a character pair can be written in JSON, and nowhere else.
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise unusable(where, whose, "it holds a character that is none") from error
     except (ValueError, RecursionError) as error:
         raise unusable(where, whose, f"{_shown(record)} is not JSON ({error})") from error
     if not isinstance(value, dict):
@@ -139,14 +145,24 @@ def unusable(where: str, whose: Whose, why: str) -> ConfigurationError:
 
 
 def is_time(value: Any) -> bool:
-    """Return whether it is an ISO 8601 time with a zone; without one, times cannot be compared."""
+    """Return whether it is an ISO 8601 time with a zone; without one, times cannot be compared.
+
+    The years are those that times near them can be computed in.
+    """
     try:
-        return datetime.fromisoformat(value).tzinfo is not None
+        at = datetime.fromisoformat(value)
     except (TypeError, ValueError):
         return False
+    return at.tzinfo is not None and _FIRST_YEAR <= at.year <= _LAST_YEAR
+
+
+def is_number(value: Any) -> bool:
+    """Return whether it is a number that a record may hold; times can be computed with it."""
+    return type(value) is int and abs(value) <= _LARGEST
 
 
 def _shown(record: str) -> str:
+    """Show the beginning of a text that is no record: it may be a secret with such a name."""
     return repr(record if len(record) <= _SHOWN else f"{record[:_SHOWN]}...")
 
 
@@ -175,7 +191,8 @@ def wrong_part(parts: Iterable[tuple[str, Any]]) -> str:
         f"`{name}.{one.name}` is {getattr(part, one.name)!r}"
         for name, part in parts
         for one in _fields(part.__class__)
-        if type(getattr(part, one.name)).__name__ != one.type
+        if type(given := getattr(part, one.name)).__name__ != one.type
+        or (one.type == "int" and not is_number(given))
     )
 
 

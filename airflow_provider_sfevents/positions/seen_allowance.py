@@ -39,5 +39,5 @@ class SeenAllowance:
                 left=int(value["left"]),
                 at=str(value["at"]),
             )
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, OverflowError):
             return None

@@ -153,7 +153,7 @@ def open_own(spec: Any, *, consumer: str, topic: str) -> MappingStore | OwnStore
     """
     own = find_own(spec) if isinstance(spec, str) else spec
     if callable(own) and not _keeps(own):
-        own = own()
+        own = _made(spec, own)
     key = variable_key(consumer, topic)
     named = spec if isinstance(spec, str) else "<dotted path>"
     whose = Whose(consumer=consumer, topic=topic, store=named)
@@ -169,6 +169,20 @@ def open_own(spec: Any, *, consumer: str, topic: str) -> MappingStore | OwnStore
             f"position_store={spec!r}: `get` and `set` must be plain methods, not coroutines."
         )
     return OwnStore(own, key, whose)
+
+
+def _made(spec: Any, make: Callable[[], Any]) -> Any:
+    """Call what makes a store.
+
+    :raises TransportError: it raised.
+    """
+    try:
+        return make()
+    except Exception as error:
+        raise TransportError(
+            f"position_store={spec!r} could not be opened: {type(error).__name__}: {error}. The "
+            "position was not moved; try again."
+        ) from error
 
 
 def _keeps(own: Any) -> bool:
@@ -187,9 +201,10 @@ def find_own(path: str) -> Any:
     module, _, name = path.rpartition(".")
     try:
         return getattr(import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
+    except Exception as error:
+        said = str(error) if isinstance(error, ImportError) else f"{type(error).__name__}: {error}"
         raise ConfigurationError(
-            f"position_store={path!r} is not a store: {error}. Give 'variable', 'asset', 'xcom', "
+            f"position_store={path!r} is not a store: {said}. Give 'variable', 'asset', 'xcom', "
             "'managed', or the dotted path of a class or function that is importable on the "
             "workers."
         ) from error
@@ -208,8 +223,11 @@ def _asked(where: str, call: Callable[[], Any]) -> Any:
 
 
 def _text(value: object, where: str) -> str | None:
-    if isinstance(value, bytes):
-        return value.decode()  # Redis clients and the like
+    if isinstance(value, bytes):  # Redis clients and the like
+        try:
+            return value.decode()
+        except UnicodeDecodeError as error:
+            raise ConfigurationError(f"{where} holds bytes that are not UTF-8 text.") from error
     if value is None or isinstance(value, str):
         return value
     raise ConfigurationError(f"{where} holds a {type(value).__name__}; a position is text.")

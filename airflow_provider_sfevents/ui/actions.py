@@ -19,19 +19,19 @@ from airflow.utils.session import create_session
 from sqlalchemy import select
 
 from airflow_provider_sfevents.commands import next_run
-from airflow_provider_sfevents.commands.stores import open_row
+from airflow_provider_sfevents.commands.asset_rows import AssetRow
 from airflow_provider_sfevents.commands.tasks import task_clearing
-from airflow_provider_sfevents.commands.variable_rows import told
+from airflow_provider_sfevents.commands.variable_rows import VariableRow, told
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import ConfigurationError, PositionConflictError
-from airflow_provider_sfevents.positions import record, stores
+from airflow_provider_sfevents.positions import record
+from airflow_provider_sfevents.positions.record import Position
 from airflow_provider_sfevents.replay_point import EARLIEST, LATEST, ReplayPoint
 from airflow_provider_sfevents.staging.manifest import Run
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.commands.tasks.task_states import TaskState
     from airflow_provider_sfevents.positions.activity import Commit
-    from airflow_provider_sfevents.positions.record import Position
     from airflow_provider_sfevents.ui.position_views import Kept
 
 PLACES = 5
@@ -133,12 +133,32 @@ def move(kept: Kept, position: Position, start: str, user: str) -> str:
         previous_batch_number=position.batch_number,
         losses_acknowledged=position.losses_acknowledged,
     )
-    store = open_row(
-        kept.store, org_id=position.org_id, consumer=position.consumer, topic=position.topic
-    )
-    stores.write(store, at_start)
+    _replace(kept, position, at_start)
     log(MOVE, user, position, after=at_start)
     return f"The position continues at {start!r}, in epoch {at_start.epoch}."
+
+
+def _replace(kept: Kept, position: Position, moved_to: Position) -> None:
+    """Write a position in place of the one that was checked; of two users at once one is refused.
+
+    :raises PositionConflictError: it is another one by now.
+    """
+    whose = (position.org_id, position.consumer, position.topic)
+    store = AssetRow(*whose) if kept.store == "asset" else VariableRow(*whose[1:])
+    before, record = store.get(), moved_to.to_json()
+    there = None if before is None else Position.from_json(before, store.where)
+    if (
+        before is None
+        or there is None
+        or (there.epoch, there.batch_number) != (position.epoch, position.batch_number)
+        or not store.replace(before, record)
+    ):
+        raise PositionConflictError(
+            f"{store.where} was written by a task or another user meanwhile. Nothing was changed. "
+            "Look at it again, then decide."
+        )
+    if store.get() != record:
+        raise PositionConflictError(f"{store.where} does not read as written. {store.advice}")
 
 
 def land_again(position: Position, commit: Commit, user: str) -> str:

@@ -17,7 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.api.common.trigger_dag import trigger_dag
 from airflow.exceptions import AirflowException
+from airflow.models.dagrun import DagRun
+from airflow.utils.session import create_session
+from airflow.utils.state import DagRunState
 from airflow.utils.types import DagRunTriggeredByType
+from sqlalchemy import select
 
 from airflow_provider_sfevents.commands.output import invocation
 from airflow_provider_sfevents.commands.position import ACKNOWLEDGING, describe_loss
@@ -26,7 +30,7 @@ from airflow_provider_sfevents.commands.tasks.task_states import known_dags
 from airflow_provider_sfevents.commands.variable_rows import told
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.doctor.position_alerts import open_losses
-from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.exceptions import ConfigurationError, PositionConflictError
 from airflow_provider_sfevents.staging.lease_holder import LeaseState
 from airflow_provider_sfevents.ui import staged
 
@@ -258,7 +262,13 @@ def start(remedy: Remedy, user: str) -> str:
     """Start the run of a remedy; returns a sentence with the result.
 
     :raises ConfigurationError: Airflow does not start it.
+    :raises PositionConflictError: a run like it is queued or runs.
     """
+    if like_it := _active(remedy):
+        raise PositionConflictError(
+            f"Run {like_it} of DAG {remedy.dag} is queued or running already, for the same. "
+            "Nothing was started."
+        )
     try:
         with told("The run", "started"):
             run = trigger_dag(
@@ -270,3 +280,12 @@ def start(remedy: Remedy, user: str) -> str:
     except (AirflowException, ValueError) as error:
         raise ConfigurationError(f"DAG {remedy.dag} was not started: {error}") from error
     return f"Run {run.run_id if run else '?'} of DAG {remedy.dag} is queued."
+
+
+def _active(remedy: Remedy) -> str:
+    """Return the run id of an unfinished run with the same configuration; empty: there is none."""
+    states = (DagRunState.QUEUED, DagRunState.RUNNING)
+    statement = select(DagRun).where(DagRun.dag_id == remedy.dag, DagRun.state.in_(states))
+    with told("The runs", "read"), create_session() as session:
+        found = [run.run_id for run in session.scalars(statement) if run.conf == remedy.conf]
+    return found[0] if found else ""

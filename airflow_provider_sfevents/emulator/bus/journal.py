@@ -128,8 +128,8 @@ class BusLog:
         except OSError as error:
             os.truncate(last.path, last.size)  # half a record would hide the records after it
             raise EmulatorError(
-                f"cannot write to {last.path}: {error.strerror}; nothing was published; make room "
-                "there, or begin a new folder"
+                f"cannot write to {last.path}: {error.strerror}; these events are not "
+                "published, those before them are; make room there, or begin a new folder"
             ) from error
         last.size += written
         for at in (times[0], times[-1]) if times else ():
@@ -188,11 +188,11 @@ def _next(path: Path) -> Path:
 def _read(bus: Bus, path: Path, *, is_last: bool) -> LogFile:
     """Restore a bus from one file.
 
-    :raises EmulatorError: a file before the last one ends in half a record; a kill leaves that in
-        the last file only.
+    :raises EmulatorError: the file is damaged: a kill leaves half a record, at the end of the last
+        file only.
     """
     found = LogFile(path=path)
-    length = path.stat().st_size
+    length, is_cut = path.stat().st_size, False
     if length:
         # Mapped, so that a day of events is not held in memory twice.
         with (
@@ -200,13 +200,16 @@ def _read(bus: Bus, path: Path, *, is_last: bool) -> LogFile:
             mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
         ):
             _restore(bus, content, found)
+            is_cut = journal_records.is_cut(content, found.size)
     if found.size == length:
         return found
-    if not is_last:
-        raise EmulatorError(
-            f"{path} is damaged at byte {found.size} of {length}; remove it and the files "
-            "before it to keep the later events"
+    if not is_last or not is_cut:
+        remedy = (
+            "restore it, or end it there and lose the events behind"
+            if is_last
+            else "remove it and the files before it to keep the later events"
         )
+        raise EmulatorError(f"{path} is damaged at byte {found.size} of {length}; {remedy}")
     os.truncate(path, found.size)
     return found
 

@@ -93,6 +93,14 @@ def whole_bodies(content: bytes | mmap.mmap) -> Iterator[tuple[bytes, int]]:
         yield body, at
 
 
+def is_cut(content: bytes | mmap.mmap, at: int) -> bool:
+    """True if the record that begins there was not written to its end, as a kill leaves it."""
+    if at + _FRAME.size > len(content):
+        return True
+    length, _ = _FRAME.unpack_from(content, at)
+    return not length or at + _FRAME.size + length > len(content)
+
+
 def restore(bus: Bus, body: bytes, since: float) -> float:
     """Restore one record. Return the time of its last event or position; 0 if it does not expire.
 

@@ -35,3 +35,14 @@ def check_proxy(proxy: Secret) -> None:
             "The proxy is no URL of an HTTP proxy. Give it as http://proxy.acme.example:3128, or "
             "http://<user>:<password>@proxy.acme.example:3128, with special characters encoded."
         )
+
+
+def check_token(token: Secret) -> None:
+    """Check a session token.
+
+    :raises ConfigurationError: it could be no value of an HTTP header.
+    """
+    if not (token.reveal().isascii() and token.reveal().isprintable()):
+        raise ConfigurationError(
+            "The session token holds a line break, or a letter that no token has. Copy it again."
+        )

@@ -19,6 +19,7 @@ from airflow_provider_sfevents.pubsub.auth.connection_checks import (
     CONNECTION_TIMEOUT,
     check_proxy,
     check_timeout,
+    check_token,
 )
 from airflow_provider_sfevents.pubsub.auth.secret import NO_SECRET, Secret
 from airflow_provider_sfevents.pubsub.topic_names import check_transport
@@ -177,10 +178,10 @@ class SessionToken:
     org_id: str = ""
 
     def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "instance_url", base_url(self.instance_url, "instance URL (or My Domain URL)")
-        )
+        url = base_url(self.instance_url, "instance URL (or My Domain URL)")
+        object.__setattr__(self, "instance_url", url)
         require(self.token, "session token", "an access token or session id of the org")
+        check_token(self.token)
 
     @property
     def login_url(self) -> str:

@@ -20,6 +20,8 @@ from airflow_provider_sfevents.exceptions import (
 from airflow_provider_sfevents.pubsub.rest.rest_calls import TRIES
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from airflow_provider_sfevents.pubsub.rest.rest_calls import RestCalls
     from airflow_provider_sfevents.staging.snapshot_files import ReadFolder
 
@@ -105,15 +107,20 @@ async def _part(
     """Read one part into a file of its own; after a broken connection, from its beginning.
 
     Returns its number of records and the locator of the next part.
+
+    :raises TransportError: the connection broke again and again, or other records came than the
+        answer's header says: a proxy may end a body early without an error.
     """
     for turn in range(TRIES):
         try:
             async with rest.streamed("GET", f"{path}/results", doing, params=params) as answer:
+                count = CsvCount()
                 with folder.part(number, "csv") as file:
                     async for chunk in answer.aiter_bytes():
                         file.write(chunk)
-                headers = answer.headers
-                return int(headers["sforce-numberofrecords"]), headers.get("sforce-locator", "null")
+                        count.add(chunk)
+                records = _whole(answer.headers, count, doing)
+                return records, answer.headers.get("sforce-locator", "null")
         except QuotaExceededError:
             raise
         except TransportError:
@@ -121,3 +128,46 @@ async def _part(
                 raise
             await rest.pause(turn)
     raise AssertionError("the last try raises")
+
+
+class CsvCount:
+    """Number of whole records of a CSV text with a header, counted as it comes."""
+
+    def __init__(self) -> None:
+        self._ends = 0
+        self._is_quoted = False
+        self._last = b"\n"
+
+    def add(self, chunk: bytes) -> None:
+        for at, piece in enumerate(chunk.split(b'"')):
+            if at:
+                self._is_quoted = not self._is_quoted
+            if not self._is_quoted:
+                self._ends += piece.count(b"\n")
+        self._last = chunk[-1:] or self._last
+
+    @property
+    def records(self) -> int:
+        """Number of records; one that ends within quotes does not count."""
+        is_open = self._last != b"\n" and not self._is_quoted
+        return max(0, self._ends + is_open - 1)
+
+
+def _whole(headers: Mapping[str, str], count: CsvCount, doing: str) -> int:
+    """Number of records of a part, which has all that the answer's header says.
+
+    :raises TransportError: it has not, or there is no such header.
+    """
+    try:
+        records = int(headers["sforce-numberofrecords"])
+    except (KeyError, ValueError) as error:
+        raise TransportError(
+            f"{doing}: the answer has no header Sforce-NumberOfRecords, so that it cannot be known "
+            "to be whole. Is there a proxy that removes it?"
+        ) from error
+    if count.records != records:
+        raise TransportError(
+            f"{doing}: of a part of {counted(records, 'record')} {count.records} came. Does a "
+            "proxy change or cut answers? Nothing of the read is used."
+        )
+    return records

@@ -61,7 +61,7 @@ def test_all_positions_are_listed_and_what_is_none_is_named(
     assert [(row["topic"], row["replay_id"], row["age_hours"], row["problem"]) for row in mine] == [
         (TOPIC, "earliest", None, "")
     ]
-    assert "rubbish" in rows[-1]["problem"]
+    assert "'rubb...' is not JSON" in rows[-1]["problem"]
 
 
 def test_a_position_that_is_too_old_fails_the_command(hands: Hands) -> None:

@@ -144,6 +144,27 @@ def test_a_large_object_comes_in_parts(bus: Emulator, tmp_path: Path) -> None:
     assert len({one["Id"] for one in rows(folder)}) == 450
 
 
+@pytest.mark.parametrize(
+    ("text", "records"),
+    [
+        ("", 0),
+        ("Id\n", 0),
+        ("Id\n1\n2\n", 2),
+        ("Id\n1\n2", 2),
+        ('"Id","Name"\n"1","a ""b""\nc"\n', 1),
+        ('"Id","Name"\n"1","a"\n"2","b', 1),
+        ("<html>\n<body>\n\n</body>", 3),
+    ],
+)
+def test_records_of_a_part_are_counted_as_they_come(text: str, records: int) -> None:
+    """Line breaks within quotes end no record, and a record that ends within quotes is none."""
+    for size in (1, 2, 99):
+        count = bulk_query.CsvCount()
+        for at in range(0, len(text), size):
+            count.add(text[at : at + size].encode())
+        assert count.records == records
+
+
 @pytest.mark.parametrize("way", ["bulk", "rest"])
 def test_what_passes_is_tried_again(bus: Emulator, tmp_path: Path, way: str) -> None:
     """A read survives a server that is away for a moment and an expired session."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -208,6 +210,18 @@ def test_a_position_is_moved_by_an_operator(page: Page) -> None:
     shown = page.get("/api/position", "op", org_id=ORG, consumer=page.consumer, topic=TOPIC).json()
     [told] = shown["moved"]
     assert (told["user"], told["after"]["epoch"]) == ("someone", moved.epoch)
+
+
+def test_of_two_users_at_once_one_moves_a_position(page: Page) -> None:
+    """The other one is refused, or told that the database is busy."""
+    page.keep(dag=page.dag, committed=datetime.now(UTC))
+    for _ in range(5):
+        bodies = [page.seen(start=start) for start in ("earliest", "latest")]
+        with ThreadPoolExecutor(2) as pool:
+            ask = partial(page.post, "/api/position/move", "op")
+            done, refused = sorted(pool.map(ask, bodies), key=lambda answer: answer.status_code)
+        assert (done.status_code, refused.status_code in {409, 503}) == (200, True)
+        assert page.position().epoch in done.json()["said"]
 
 
 @pytest.mark.parametrize("origin", ["", "https://evil.example", "null"])

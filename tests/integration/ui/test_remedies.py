@@ -218,6 +218,9 @@ def test_a_dag_reads_an_object_again(page: Page, tmp_path: Path) -> None:
     said = page.post("/api/run/start", "op", asked).json()["said"]
 
     assert said.endswith(f"of DAG {other} is queued.")
+    again = page.post("/api/run/start", "op", asked)
+    assert again.status_code == 409
+    assert "queued or running already" in again.text
     assert runs_of(other) == [{"entities": ["Account"]}]
 
 

@@ -16,6 +16,7 @@ from airflow_provider_sfevents.doctor.http_proxy import (
     routes_of,
     unseen_by_grpc,
 )
+from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.pubsub.auth.secret import Secret
 from airflow_provider_sfevents.pubsub.auth.settings import ClientCredentials, Settings
 
@@ -50,6 +51,13 @@ def test_logins_and_grpc_read_different_names(
     login, api = routes_of(settings(), environ)
     assert (login.proxy, api.proxy) == (of_login, of_api)
     assert (login.to, api.to) == ("acme.my.salesforce.com:443", "api.pubsub.salesforce.com:7443")
+
+
+def test_a_proxy_without_a_number_as_its_port_is_named_without_its_password() -> None:
+    """A password with a special character ends the host too early."""
+    with pytest.raises(ConfigurationError, match="no number as its port") as refused:
+        routes_of(settings(), {"https_proxy": "http://me:hush#hush@proxy:3128"})
+    assert "hush" not in str(refused.value)
 
 
 def test_a_proxy_of_the_connection_is_that_of_both() -> None:

@@ -215,6 +215,21 @@ def test_a_damaged_file_is_named(tmp_path: Path, opens: Opens) -> None:
     assert rest == [f"{n}" for n in range(60 - len(rest), 60)]
 
 
+def test_a_damaged_byte_in_the_last_file_is_no_cut_end(tmp_path: Path, opens: Opens) -> None:
+    """The events behind it are not removed."""
+    opened = opens(tmp_path / "bus.log", file_bytes=10**6)
+    opened.define()
+    opened.publish("first")
+    size = (tmp_path / "bus.log").stat().st_size
+    opened.publish("second")
+    content = bytearray((tmp_path / "bus.log").read_bytes())
+    content[size - 1] ^= 1
+    (tmp_path / "bus.log").write_bytes(content)
+    with pytest.raises(EmulatorError, match=r"is damaged at byte \d+ of \d+; restore it"):
+        opened.again()
+    assert (tmp_path / "bus.log").read_bytes() == content
+
+
 def test_a_full_disk_publishes_nothing(tmp_path: Path, opens: Opens) -> None:
     """A failed write publishes nothing, leaves no half record, and later writes succeed."""
     opened = opens(tmp_path / "bus.log", file_bytes=10**6)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,12 +11,7 @@ from airflow_provider_sfevents.exceptions import ConfigurationError, PositionCon
 from airflow_provider_sfevents.positions import record
 from airflow_provider_sfevents.positions.activity import RECENT, Commit, Counts, commit_of
 from airflow_provider_sfevents.positions.ownership import check_owner
-from airflow_provider_sfevents.positions.record import (
-    Position,
-    advance,
-    is_past,
-    overlaps,
-)
+from airflow_provider_sfevents.positions.record import Position, advance, is_past, overlaps
 from airflow_provider_sfevents.positions.record_text import Whose
 from airflow_provider_sfevents.staging.manifest import LossWindow, Run
 from tests.unit.positions.building import FETCH, ORG, TOPIC, URL, batch_after, begun
@@ -359,6 +354,13 @@ def changed(**changes: Any) -> str:
         (changed(committed_at=""), "`committed_at` is ''; it must be a time"),
         (changed(last_event_at="2026-01-01T00:00:00"), "a time with its zone in ISO 8601"),
         (changed(committed_by={"run_after": "soon"}), "`committed_by.run_after` is 'soon'"),
+        (changed(committed_at="9999-12-31T23:59:59+00:00"), "must be a time with its zone"),
+        (changed(events_total=10**400), "no larger than"),
+        (changed(recent=[[10**15 if one == 0 else one for one in COMMITTED.to_row()]]), "is 10000"),
+        (changed(owner="\ud800"), "a character that is none"),
+        (changed(counts={**asdict(Counts()), "tables": []}), "must be objects"),
+        (changed(counts={**asdict(Counts()), "tables": {"a": 3}}), "must be objects"),
+        (changed(counts={**asdict(Counts()), "extra_deliveries": None}), "must be objects"),
         *((changed(**{name: 3.5}), f"`{name}` is 3.5") for name in FIELDS),
         (begun(replay_id="now").to_json(), "or earliest or latest"),
     ],

@@ -56,11 +56,12 @@ def apply_snapshot_files(
 def read_records(spark: SparkSession, url: str, records_format: str) -> DataFrame:
     """Read full records from files.
 
-    All values stay text, so that Spark guesses no types.
+    All values stay text, so that Spark guesses no types. A row with another number of columns than
+    the header fails the job.
     """
     match records_format:
         case "csv":
-            return spark.read.csv(url, header=True, multiLine=True, escape='"')
+            return spark.read.csv(url, header=True, multiLine=True, escape='"', mode="FAILFAST")
         case "json":
             return spark.read.json(url, primitivesAsString=True)
         case _:

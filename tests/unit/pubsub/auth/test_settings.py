@@ -110,6 +110,7 @@ def test_a_url_is_kept_as_scheme_and_host(url: str, kept: str) -> None:
         (lambda: replace(KEY, username=""), "no user name"),
         (lambda: replace(KEY, private_key=Secret("")), "private key"),
         (lambda: replace(TOKEN, token=Secret("")), "session token"),
+        (lambda: replace(TOKEN, token=Secret("s3cret\n4")), "session token holds a line break"),
         (lambda: replace(TOKEN, instance_url="x"), "instance URL"),
         (lambda: Settings(login=SECRET, endpoint=""), "host:port"),
         (lambda: Settings(login=SECRET, endpoint="api.pubsub.salesforce.com"), "host:port"),
