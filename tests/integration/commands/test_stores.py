@@ -125,7 +125,10 @@ def test_a_position_in_an_assets_state(hands: Hands) -> None:
         EmptyOperator(task_id="land", inlets=[topic_asset(ACTIVE, TOPIC)])
     register(dag)
     position = replace(begun(), consumer=hands.consumer, org_id=ACTIVE)
-    AssetRow(ACTIVE, hands.consumer, TOPIC).set(position.to_json())
+    row = AssetRow(ACTIVE, hands.consumer, TOPIC)
+    row.set(position.to_json())
+    assert not row.replace("another one", "lost")
+    assert row.replace(position.to_json(), position.to_json())
     here = ("--position-store", "asset")
     assert "The next run fetches batch e1-1" in hands.do("position", "show", *here).words
     assert not hands.do("position", "set", "00000000000000ff0000", "-y", *here).refused
@@ -139,7 +142,7 @@ def test_a_position_in_an_assets_state(hands: Hands) -> None:
         )
     ]
     assert not hands.do("position", "forget", "-y", *here).refused
-    assert AssetRow(ACTIVE, hands.consumer, TOPIC).get() is None
+    assert row.get() is None
 
 
 def test_a_state_that_lies_elsewhere_hides_no_other(hands: Hands) -> None:
