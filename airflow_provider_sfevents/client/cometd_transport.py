@@ -73,7 +73,7 @@ class CometdTransport:
             dumps=dumps,
             loads=loads,
         )
-        self._channels: dict[str, ReplayPoint | None] = {}
+        self._channels: dict[str, ReplayPoint | None] = {}  # with their fallbacks
         self._poll: asyncio.Task[None] | None = None
 
     async def subscribe(
@@ -91,10 +91,7 @@ class CometdTransport:
             _check_number(channel, start)
             await self._session.subscribe(channel, start)
         except ReplayIdRefusedError as error:
-            if fallback is None:
-                raise
-            logger.warning("%s Subscribing to %s from %s.", error, channel, fallback)
-            await self._session.subscribe(channel, fallback)
+            await self._subscribe_instead(channel, fallback, error)
         self._channels[channel] = fallback
         if self._poll is None:
             self._poll = asyncio.create_task(self._receive(), name="sfevents streaming")
@@ -135,14 +132,18 @@ class CometdTransport:
         :raises ReplayIdRefusedError: there is none.
         """
         lost = [one for one in self._channels if not self._session.wants(one)]
-        for channel in lost:
-            fallback = self._channels[channel]
-            if fallback is None:
-                raise error
-            logger.warning("%s Subscribing to %s from %s.", error, channel, fallback)
-            await self._session.subscribe(channel, fallback)
         if not lost:
             raise error
+        for channel in lost:
+            await self._subscribe_instead(channel, self._channels[channel], error)
+
+    async def _subscribe_instead(
+        self, channel: str, fallback: ReplayPoint | None, error: ReplayIdRefusedError
+    ) -> None:
+        if fallback is None:
+            raise error
+        logger.warning("%s Subscribing to %s from %s.", error, channel, fallback)
+        await self._session.subscribe(channel, fallback)
 
     def _message(self, event: StreamedEvent) -> dict[str, Any]:
         data = dict(event.message["data"])

@@ -66,16 +66,16 @@ def routes_of(settings: Settings, environ: Mapping[str, str]) -> tuple[ProxyRout
     of_login, of_api = settings.proxy.reveal(), settings.proxy.reveal()
     if not settings.proxy:
         of_login, of_api = _of_http(host, login.scheme, environ), _of_grpc(endpoint, environ)
-    for proxy in (of_login, of_api):
-        check_port(proxy)
+        for proxy in (of_login, of_api):
+            _check_port(proxy)
     return (
         ProxyRoute(name="the login", to=f"{host}:{port}", proxy=of_login),
         ProxyRoute(name="the Pub/Sub API", to=settings.endpoint, proxy=of_api),
     )
 
 
-def check_port(proxy: str) -> None:
-    """Check the port of a proxy's URL; the error shows nothing of it: it may hold a password.
+def _check_port(proxy: str) -> None:
+    """Check the port of a proxy of the environment; its URL may hold a password, so none is shown.
 
     :raises ConfigurationError: it is no number.
     """

@@ -66,7 +66,10 @@ _PUBLIC_PATH = "/services/data"
 """Resource that needs no login: the versions of the REST API."""
 
 _PAUSE_SECONDS = 0.2
-_UNEXPECTED = "Run the check again; if it stays, report it with what answers in the org's place."
+_UNEXPECTED = (
+    "A proxy or gateway that answers in the org's place may be the cause. If there is none, it is "
+    "a fault of this package: report it."
+)
 _NO_ANSWER = (
     "Is the way open to the login host and to the Pub/Sub API (port 7443 or 443, HTTP/2)? Check "
     "network, firewall and proxy."

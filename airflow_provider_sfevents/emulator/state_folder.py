@@ -93,9 +93,11 @@ def replace_file(path: Path, text: str) -> None:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
         new.replace(path)
-    except OSError as error:
+    except BaseException as error:
         if new is not None:
             new.unlink(missing_ok=True)
+        if not isinstance(error, OSError):
+            raise
         raise EmulatorError(
             f"cannot write to {path}: {error.strerror}; make room there, or begin a new folder"
         ) from error

@@ -113,10 +113,10 @@ def check_fields(
     """
     try:
         value = json.loads(record)
-        # Half of a character pair can be written in JSON, and nowhere else.
-        json.dumps(value, ensure_ascii=False).encode()
+        if "\\u" in record:  # half of a pair can be written as an escape of JSON, and nowhere else
+            json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
-        raise unusable(where, whose, "it holds a character that is none") from error
+        raise unusable(where, whose, "it holds half of a pair of surrogates, no text") from error
     except (ValueError, RecursionError) as error:
         raise unusable(where, whose, f"{_shown(record)} is not JSON ({error})") from error
     if not isinstance(value, dict):

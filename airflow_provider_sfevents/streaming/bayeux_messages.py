@@ -122,18 +122,22 @@ def read(text: str, loads: Callable[[str], Any] = json.loads) -> list[tuple[Mess
         start = len(text) - len(text.lstrip().removeprefix("["))
         while text[start := _behind_space(text, start)] != "]":
             message, end = decoder.raw_decode(text, start)
-            channel = message["channel"]
-            own = text[start:end]
-            if not channel.startswith("/meta/") and loads is not json.loads:
-                message = loads(own)
-            found.append((message, own))
+            if not message["channel"].startswith("/"):
+                raise ValueError(f"{message['channel']!r} is no channel")  # noqa: TRY301
+            found.append((message, text[start:end]))
             start = end
     except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
         raise TransportError(
             f"The answer is not of the Streaming API ({error}): {text[:100]!r}. Is there a proxy "
             "or a sign-on page between?"
         ) from error
-    return found
+    if loads is json.loads:
+        return found
+    # An error of the user's function is none of the answer's, and asking again would not help.
+    return [
+        (message if message["channel"].startswith("/meta/") else loads(own), own)
+        for message, own in found
+    ]
 
 
 def _behind_space(text: str, at: int) -> int:

@@ -146,12 +146,11 @@ def _replace(kept: Kept, position: Position, moved_to: Position) -> None:
     whose = (position.org_id, position.consumer, position.topic)
     store = AssetRow(*whose) if kept.store == "asset" else VariableRow(*whose[1:])
     before, record = store.get(), moved_to.to_json()
-    there = None if before is None else Position.from_json(before, store.where)
+    there = Position.from_json(before, store.where) if before else None
     if (
-        before is None
-        or there is None
+        not there
         or (there.epoch, there.batch_number) != (position.epoch, position.batch_number)
-        or not store.replace(before, record)
+        or not store.replace(before or "", record)
     ):
         raise PositionConflictError(
             f"{store.where} was written by a task or another user meanwhile. Nothing was changed. "

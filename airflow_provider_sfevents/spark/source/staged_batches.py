@@ -15,7 +15,7 @@ from airflow_provider_sfevents.spark.source.columns import (
     decoding_plan,
     fixed_columns,
 )
-from airflow_provider_sfevents.spark.source.staged_files import naming_damaged
+from airflow_provider_sfevents.spark.source.staged_files import DAMAGED, naming
 from airflow_provider_sfevents.spark.source.staged_rows import StagedFile
 from airflow_provider_sfevents.spark.source.topic_listing import manifest_url
 from airflow_provider_sfevents.staging import layout
@@ -173,7 +173,7 @@ def _events_by_schema(files: StagedFiles, folder: str, manifest: Manifest) -> di
     counts: dict[str, int] = {}
     for part in manifest.parts:
         url = f"{_folder(folder, manifest)}/{part.path}"
-        with files.open(url) as file, naming_damaged(url):
+        with files.open(url) as file, naming(url, DAMAGED):
             column = pq.read_table(file, columns=[envelope.SCHEMA_ID]).column(0)
         for found in pc.value_counts(column).to_pylist():
             counts[found["values"]] = counts.get(found["values"], 0) + found["counts"]

@@ -25,6 +25,16 @@ _SCHEMES = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
 
 _AT_ONCE = 16
 
+_ACCESS = (
+    "The driver's and the executors' processes need access to the staging area from their own "
+    "environment."
+)
+DAMAGED = (
+    "If the file is damaged, restore it, or read its batch from the event table and start the "
+    "query with a new checkpoint."
+)
+"""Advice on a file that could be opened."""
+
 
 @dataclass(frozen=True, slots=True)
 class StagedFiles:
@@ -63,14 +73,14 @@ class StagedFiles:
         from pyarrow import fs
 
         base = _path(folder)
-        with _named(folder):
+        with naming(folder):
             found = self.filesystem.get_file_info(
                 fs.FileSelector(base, recursive=True, allow_not_found=True)
             )
         return [one.path[len(base) :].lstrip("/") for one in found if one.type == fs.FileType.File]
 
     def read_text(self, url: str) -> str:
-        with self.open(url) as file, _named(url):
+        with self.open(url) as file, naming(url):
             return bytes(file.read()).decode(errors="replace")
 
     def read_texts(self, urls: Iterable[str]) -> dict[str, str]:
@@ -91,7 +101,7 @@ class StagedFiles:
 
         :raises FileGoneError: there is none.
         """
-        with _named(url):
+        with naming(url):
             return self.filesystem.open_input_file(_path(url))
 
 
@@ -111,7 +121,12 @@ def _path(url: str) -> str:
 
 
 @contextmanager
-def _named(url: str) -> Iterator[None]:
+def naming(url: str, advice: str = _ACCESS) -> Iterator[None]:
+    """Name a file that cannot be read.
+
+    :raises FileGoneError: there is none.
+    :raises StagingError: in place of another error of PyArrow or the operating system.
+    """
     import pyarrow as pa
 
     try:
@@ -119,27 +134,7 @@ def _named(url: str) -> Iterator[None]:
     except FileNotFoundError as error:
         raise FileGoneError(f"{url} is not there.") from error
     except (pa.ArrowException, OSError) as error:
-        raise StagingError(
-            f"{url} cannot be read: {_line(error)}. The driver's and the executors' processes need "
-            "access to the staging area from their own environment."
-        ) from error
-
-
-@contextmanager
-def naming_damaged(url: str) -> Iterator[None]:
-    """Name a file whose content cannot be read.
-
-    :raises StagingError: in place of PyArrow's error.
-    """
-    import pyarrow as pa
-
-    try:
-        yield
-    except (pa.ArrowException, OSError) as error:
-        raise StagingError(
-            f"The staged file {url} cannot be read: {_line(error)}. If it is damaged, restore it, "
-            "or read its batch from the event table and start the query with a new checkpoint."
-        ) from error
+        raise StagingError(f"{url} cannot be read: {_line(error)}. {advice}") from error
 
 
 def _line(error: Exception) -> str:

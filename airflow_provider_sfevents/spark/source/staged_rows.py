@@ -18,7 +18,7 @@ from airflow_provider_sfevents.spark.avro import executor_tasks
 from airflow_provider_sfevents.spark.avro.decoder_needs import ACCELERATOR, lacking
 from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.source.columns import RESCUED
-from airflow_provider_sfevents.spark.source.staged_files import FileGoneError, naming_damaged
+from airflow_provider_sfevents.spark.source.staged_files import DAMAGED, FileGoneError, naming
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import AVRO
 
@@ -69,7 +69,7 @@ def read_rows(
             "the task that lands."
         ) from error
     with opened, ExitStack() as stack:
-        with naming_damaged(file.url):
+        with naming(file.url, DAMAGED):
             parquet = stack.enter_context(pq.ParquetFile(opened))
         if parquet.metadata.num_rows != file.events:
             raise StagingError(
@@ -85,7 +85,7 @@ def read_rows(
 def _batches(parquet: Any, url: str) -> Iterator[pa.RecordBatch]:
     found = parquet.iter_batches(batch_size=_ROWS, columns=list(layout.STAGED_COLUMNS))
     while True:
-        with naming_damaged(url):
+        with naming(url, DAMAGED):
             rows = next(found, None)
         if rows is None:
             return

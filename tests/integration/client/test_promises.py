@@ -279,13 +279,14 @@ async def test_a_proxy_is_on_the_way_to_the_login_and_to_the_service(transport: 
         bus.check()
 
 
+@pytest.mark.parametrize("kind", [RuntimeError, ValueError])
 async def test_an_error_of_the_users_json_reader_ends_the_client(
-    bus: Emulator, topic: str, connect: Connect, transport: str
+    bus: Emulator, topic: str, connect: Connect, transport: str, kind: type[Exception]
 ) -> None:
     """`receive` raises it; only the Streaming API has messages in JSON."""
 
     def broken(_: str) -> Any:
-        raise RuntimeError("mine")
+        raise kind("mine")
 
     publish(bus, topic, 1)
     async with connect(replay=ALL, json_loads=broken) as client:
@@ -294,5 +295,5 @@ async def test_an_error_of_the_users_json_reader_ends_the_client(
             assert await numbers(client, 1) == [1]
             return
         async with asyncio.timeout(60):
-            with pytest.raises(TransportTimeoutError, match=r"unexpected error: RuntimeError"):
+            with pytest.raises(TransportTimeoutError, match=rf"unexpected error: {kind.__name__}"):
                 await client.receive()

@@ -357,7 +357,7 @@ def changed(**changes: Any) -> str:
         (changed(committed_at="9999-12-31T23:59:59+00:00"), "must be a time with its zone"),
         (changed(events_total=10**400), "no larger than"),
         (changed(recent=[[10**15 if one == 0 else one for one in COMMITTED.to_row()]]), "is 10000"),
-        (changed(owner="\ud800"), "a character that is none"),
+        (changed(owner="\ud800"), "half of a pair of surrogates"),
         (changed(counts={**asdict(Counts()), "tables": []}), "must be objects"),
         (changed(counts={**asdict(Counts()), "tables": {"a": 3}}), "must be objects"),
         (changed(counts={**asdict(Counts()), "extra_deliveries": None}), "must be objects"),
