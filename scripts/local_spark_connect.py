@@ -111,6 +111,7 @@ class LocalSparkConnect:
             "spark.driver.host": "127.0.0.1",
             "spark.ui.port": str(ui_port),
             "spark.log.level": "WARN",
+            "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
             "spark.sql.warehouse.dir": str(folder / "warehouse"),
             **(_DELTA if is_delta else {}),
             **(conf or {}),

@@ -38,6 +38,7 @@ from airflow_provider_sfevents.spark import failure
 from airflow_provider_sfevents.spark.avro import decoder_needs
 from airflow_provider_sfevents.spark.files import Files
 from airflow_provider_sfevents.spark.probe import unreadable
+from airflow_provider_sfevents.spark.side_by_side import beside
 from airflow_provider_sfevents.spark.tables.opening import open_format
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.storage import durable_files
@@ -204,8 +205,9 @@ class ConnectJobs:
         checks = Checks(session, self._seconds)
         spark, task = session.spark, self._task
         began = monotonic()
-        self._prepare(session, checks)
-        probe = self._probe()
+        # Opening the staging area takes as long as the server's Python needs for its answer.
+        with beside(lambda: self._prepare(session, checks)):
+            probe = self._probe()
         checks.run("it reads a file of the staging area", lambda: self._read(spark, probe))
         link = self._ui_link or checks.run("its Spark UI", session.ui_link)
         for table in tables:

@@ -39,7 +39,7 @@ _MOST_EVENTS = 1_000_000_000
 _MOST_BYTES = 1 << 50
 _MOST_SECONDS = 7 * 24 * 3600.0
 
-PENDING_SECONDS = 0.5
+PENDING_SECONDS = 0.3
 """Silence after which an announced batch ends; at least `PENDING_ANSWERS` times the time in which
 the service has answered. Events that come later are announced as the next batch."""
 

@@ -32,7 +32,7 @@ PART = Part(
         (
             FetchPlan(start=EARLIEST),
             Bounds(idle_seconds=2).of_announced(1.0, follows_transactions=False),
-            "Fetching /event/A__e from earliest, until nothing comes for 0.5 s (a sensor or "
+            "Fetching /event/A__e from earliest, until nothing comes for 0.3 s (a sensor or "
             "watcher has announced the batch), 10000 events or 600 s at most.",
         ),
         (

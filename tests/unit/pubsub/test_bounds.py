@@ -78,7 +78,7 @@ def test_which_bound_is_reached(
 @pytest.mark.parametrize(
     ("idle_seconds", "follows_transactions", "silence"),
     [
-        pytest.param(30.0, False, 0.5, id="pending events"),
+        pytest.param(30.0, False, 0.3, id="pending events"),
         pytest.param(30.0, True, 2.0, id="the rest of a transaction"),
         pytest.param(0.1, False, 0.1, id="a shorter idle time"),
         pytest.param(0.1, True, 0.1, id="a shorter idle time for transactions"),
@@ -96,7 +96,7 @@ def test_an_announced_batch_is_not_waited_for(
 
 @pytest.mark.parametrize(
     ("answered_in", "silence"),
-    [(0.1, 0.5), (0.4, 0.8), (100.0, 30.0)],
+    [(0.1, 0.3), (0.4, 0.8), (100.0, 30.0)],
     ids=["quick", "slow", "away"],
 )
 def test_a_slow_service_has_more_time_to_send_what_is_pending(
