@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
 
+from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.spark.files import Files
 from airflow_provider_sfevents.spark.landing.land_batch import land
 from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from airflow_provider_sfevents.spark.landing.staged_batch import open_batch
+from airflow_provider_sfevents.spark.stores.local_files import local_path
 
 if TYPE_CHECKING:
     from tests.spark.conftest import Lake, Staging
@@ -65,6 +68,22 @@ def test_they_land_as_one_file_for_each_date(
     ordinals = [ordinal for table in found for ordinal in table["batch_ordinal"].to_pylist()]
     assert ordinals == list(range(sum(SIZES)))
     assert sum(receipt.tables.values()) == sum(SIZES)
+
+
+def test_a_damaged_staged_file_is_named(spark: Any, staging: Staging, lake: Lake) -> None:
+    """A staged file whose pages cannot be read is named, and nothing lands."""
+    manifest = written(staging)
+    batch = open_batch(spark, Files(spark), manifest)
+    url = f"{batch.folder}/{batch.manifest.parts[-1].path}"
+    path = local_path(url)
+    assert path is not None
+    content = path.read_bytes()
+    path.write_bytes(content[:4] + bytes(60) + content[64:])
+
+    with pytest.raises(StagingError, match=f"{re.escape(url)} cannot be read"):
+        land(spark, LandingOptions(manifest_url=manifest, table=str(lake.root)))
+
+    assert not lake.files()
 
 
 def test_a_spoilt_event_among_them_is_the_only_one_in_quarantine(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.spark.avro import executor_tasks
+from airflow_provider_sfevents.spark.avro.decoder_needs import ACCELERATOR, lacking
 from airflow_provider_sfevents.spark.landing import table_files
 from airflow_provider_sfevents.spark.landing.splits import Split, splits_of
 from airflow_provider_sfevents.spark.schema import envelope
@@ -19,14 +20,16 @@ from airflow_provider_sfevents.spark.schema.event_columns import (
     plan_batch,
 )
 from airflow_provider_sfevents.spark.schema.field_types import quoted
+from airflow_provider_sfevents.spark.side_by_side import side_by_side
 from airflow_provider_sfevents.spark.tables import file_moves, statements
 from airflow_provider_sfevents.spark.tables.projection import parquet_files, parsed, selected
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Manifest, Part, Receipt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
@@ -127,31 +130,60 @@ class StagedBatch:
         own = (envelope.EVENT_TYPE, envelope.REASON, envelope.RAW_PAYLOAD)
         return selected(found, (*self._envelope(), *own, envelope.EVENT_DATE, envelope.SPLIT))
 
-    def table_files(
+    def file_task(
         self,
         spark: SparkSession,
         *,
         keep_payload: bool,
         left_out: frozenset[int],
         tables: frozenset[str] | None,
-    ) -> DataFrame:
-        """Make Parquet files of all tables, in pieces (`landing.table_files`); a task for a split.
+    ) -> table_files.FileTask:
+        """Describe the making of the tables' Parquet files.
 
         :param tables: whose files are wanted; None: all.
         """
         decoding = self._task(
             self.plan.types, self.plan.refused, keep_payload=keep_payload, left_out=left_out
         )
-        task = table_files.FileTask(
+        return table_files.FileTask(
             decoding=decoding,
             of_batch=self._of_batch(),
             tables=tables,
             codec=table_files.codec_of(str(spark.conf.get("spark.sql.parquet.compression.codec"))),
         )
+
+    def files_of_tasks(self, spark: SparkSession, task: table_files.FileTask) -> DataFrame:
+        """Make the files on the executors, in pieces; a task for a split."""
         rows = self.rows(spark, self.manifest.schemas, self.splits)
         return rows.mapInArrow(
             partial(table_files.table_files, task), parsed(table_files.FILES_SQL)
         )
+
+    def files_here(self, files: Files, task: table_files.FileTask) -> Iterator[table_files.Piece]:
+        """Make the files of a small batch in the driver, in pieces, in each file's order.
+
+        :raises StagingError: a staged file cannot be read.
+        """
+        is_accelerated = not lacking([ACCELERATOR])
+        here = replace(task, decoding=replace(task.decoding, accelerated=is_accelerated))
+        for rows in table_files.table_files(here, self._staged_rows(files)):
+            yield from zip(*(column.to_pylist() for column in rows.columns), strict=True)
+
+    def _staged_rows(self, files: Files) -> Iterator[pa.RecordBatch]:
+        """Read the staged files in the driver, in the batch's order."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        urls = [f"{self.folder}/{part.path}" for part in self.manifest.parts]
+        for url, content in zip(urls, side_by_side(files.read_bytes, urls), strict=True):
+            try:
+                staged = pq.ParquetFile(pa.BufferReader(content))
+                yield from staged.iter_batches(columns=list(layout.STAGED_COLUMNS))
+            except (pa.ArrowException, OSError) as error:
+                said = " ".join(str(error).split())
+                raise StagingError(
+                    f"The staged file {url} cannot be read: {said}. {_DAMAGED}"
+                ) from error
 
     def table_schema(self, table: str, *, keep_payload: bool) -> StructType:
         """Columns of a table with this batch, and the column that it is partitioned by."""

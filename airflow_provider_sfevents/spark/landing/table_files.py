@@ -1,5 +1,7 @@
 """Parquet files of a split's rows, made by its task: one for each table and date.
 
+The driver runs the task itself for a small batch, and writes the files; otherwise executors do.
+
 One Spark job writes rows of one table only, so a job for each event type would be needed. Here a
 task decodes the events of all types, and makes the Parquet files itself. Spark's text sink then
 writes them through Spark's own file systems and commit protocol:
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.avro.executor_tasks import Judged, Task
 
     _Key = tuple[str, date, int]
+    Piece = tuple[str, date, int, int, bytes]
+    """Table, date and split of a file; number and bytes of its piece."""
 
 SEPARATOR = "PAR1"
 """The last four bytes of a Parquet file."""

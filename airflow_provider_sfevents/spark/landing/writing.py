@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import StagingError
+from airflow_provider_sfevents.spark.avro.decoder_needs import EXECUTORS_NEED, lacking
 from airflow_provider_sfevents.spark.landing.table_files import FILE, PARTITIONS, PIECE, SEPARATOR
 from airflow_provider_sfevents.spark.remote import is_remote
 from airflow_provider_sfevents.spark.schema import envelope
@@ -22,17 +23,18 @@ from airflow_provider_sfevents.spark.tables.sessions import FEW_ROWS
 if TYPE_CHECKING:
     from collections.abc import Mapping, Set as AbstractSet
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
     from airflow_provider_sfevents.spark.files import Files
     from airflow_provider_sfevents.spark.landing.staged_batch import StagedBatch
+    from airflow_provider_sfevents.spark.landing.table_files import FileTask
 
 logger = logging.getLogger(__name__)
 
 
 _FEW_BYTES = 16 * 2**20
-"""Payload bytes of a batch whose files the driver may write."""
+"""Payload bytes of a batch that the driver may decode and write."""
 
 
 class AttemptWriter:
@@ -117,12 +119,13 @@ class AttemptWriter:
         began = time.monotonic()
         manifest = self._batch.manifest
         steps.reached(steps.LANDING_WRITE, manifest.batch_id)
-        pieces = self._batch.table_files(
+        task = self._batch.file_task(
             self._spark, keep_payload=self._keep_payload, left_out=self.left_out, tables=tables
         )
         few = manifest.events <= FEW_ROWS and manifest.bytes <= _FEW_BYTES
-        write = self._write_here if few and not is_remote(self._spark) else self._write_there
-        footers = write(pieces)
+        # The driver of a cluster may lack a decoder that the executors have.
+        is_here = few and not is_remote(self._spark) and not lacking(EXECUTORS_NEED)
+        footers = self._write_here(task) if is_here else self._write_there(task)
         for path, footer in footers.items():
             self.written[path] = footer.rows
             if footer.low is not None and footer.high is not None:
@@ -134,10 +137,14 @@ class AttemptWriter:
             time.monotonic() - began,
         )
 
-    def _write_here(self, pieces: DataFrame) -> dict[str, Footer]:
-        """Write small files from the driver: on a disk, Hadoop starts processes for each file."""
+    def _write_here(self, task: FileTask) -> dict[str, Footer]:
+        """Decode and write a small batch in the driver.
+
+        An executor's Python takes seconds to start, and Hadoop starts processes for each file that
+        it writes on a disk.
+        """
         found: dict[str, bytes] = {}
-        for table, date, split, _, piece in sorted(pieces.collect()):
+        for table, date, split, _, piece in self._batch.files_here(self._files, task):
             path = file_moves.written_path(table, date, split)
             found[path] = found.get(path, b"") + piece + SEPARATOR.encode()
         side_by_side(
@@ -148,8 +155,9 @@ class AttemptWriter:
             path: footer_of(io.BytesIO(one), envelope.EVENT_TIME) for path, one in found.items()
         }
 
-    def _write_there(self, pieces: DataFrame) -> dict[str, Footer]:
+    def _write_there(self, task: FileTask) -> dict[str, Footer]:
         """Let the tasks write files."""
+        pieces = self._batch.files_of_tasks(self._spark, task)
         rows = pieces.sortWithinPartitions(*PARTITIONS, PIECE)
         writer = rows.selectExpr(*PARTITIONS, f"CAST({FILE} AS STRING) AS {FILE}").write
         writer = writer.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "true")
