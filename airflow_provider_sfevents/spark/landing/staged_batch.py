@@ -21,6 +21,7 @@ from airflow_provider_sfevents.spark.schema.event_columns import (
 )
 from airflow_provider_sfevents.spark.schema.field_types import quoted
 from airflow_provider_sfevents.spark.side_by_side import side_by_side
+from airflow_provider_sfevents.spark.stores.unreadable_files import naming, staged_rows
 from airflow_provider_sfevents.spark.tables import file_moves, statements
 from airflow_provider_sfevents.spark.tables.projection import parquet_files, parsed, selected
 from airflow_provider_sfevents.staging import layout
@@ -164,7 +165,7 @@ class StagedBatch:
 
         :raises StagingError: a staged file cannot be read.
         """
-        is_accelerated = not lacking([ACCELERATOR])
+        is_accelerated = not lacking((ACCELERATOR,))
         here = replace(task, decoding=replace(task.decoding, accelerated=is_accelerated))
         for rows in table_files.table_files(here, self._staged_rows(files)):
             yield from zip(*(column.to_pylist() for column in rows.columns), strict=True)
@@ -176,14 +177,9 @@ class StagedBatch:
 
         urls = [f"{self.folder}/{part.path}" for part in self.manifest.parts]
         for url, content in zip(urls, side_by_side(files.read_bytes, urls), strict=True):
-            try:
+            with naming(url, _DAMAGED):
                 staged = pq.ParquetFile(pa.BufferReader(content))
-                yield from staged.iter_batches(columns=list(layout.STAGED_COLUMNS))
-            except (pa.ArrowException, OSError) as error:
-                said = " ".join(str(error).split())
-                raise StagingError(
-                    f"The staged file {url} cannot be read: {said}. {_DAMAGED}"
-                ) from error
+            yield from staged_rows(staged, url, _DAMAGED)
 
     def table_schema(self, table: str, *, keep_payload: bool) -> StructType:
         """Columns of a table with this batch, and the column that it is partitioned by."""

@@ -15,9 +15,10 @@ from airflow_provider_sfevents.spark.source.columns import (
     decoding_plan,
     fixed_columns,
 )
-from airflow_provider_sfevents.spark.source.staged_files import DAMAGED, naming
+from airflow_provider_sfevents.spark.source.staged_files import DAMAGED
 from airflow_provider_sfevents.spark.source.staged_rows import StagedFile
 from airflow_provider_sfevents.spark.source.topic_listing import manifest_url
+from airflow_provider_sfevents.spark.stores.unreadable_files import naming
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Manifest, Receipt
 

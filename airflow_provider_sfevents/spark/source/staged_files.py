@@ -6,17 +6,21 @@ store come from the environment of these processes, as PyArrow finds them.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from airflow_provider_sfevents.exceptions import ConfigurationError, StagingError
+from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark.side_by_side import side_by_side
 from airflow_provider_sfevents.spark.stores.local_files import local_path
+from airflow_provider_sfevents.spark.stores.unreadable_files import (
+    FileGoneError,
+    error_line,
+    naming,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from pyarrow import NativeFile
 
@@ -63,8 +67,8 @@ class StagedFiles:
             found, _ = fs.FileSystem.from_uri(f"{scheme}://{parts.netloc}/")
         except (pa.ArrowException, OSError, ValueError) as error:
             raise ConfigurationError(
-                f"{url} cannot be read: {_line(error)}. Give `path` as a local path, or as a URL "
-                "of a store that PyArrow reads (s3, gs, abfs, hdfs)."
+                f"{url} cannot be read: {error_line(error)}. Give `path` as a local path, or as a "
+                "URL of a store that PyArrow reads (s3, gs, abfs, hdfs)."
             ) from error
         return cls(found)
 
@@ -73,14 +77,14 @@ class StagedFiles:
         from pyarrow import fs
 
         base = _path(folder)
-        with naming(folder):
+        with naming(folder, _ACCESS):
             found = self.filesystem.get_file_info(
                 fs.FileSelector(base, recursive=True, allow_not_found=True)
             )
         return [one.path[len(base) :].lstrip("/") for one in found if one.type == fs.FileType.File]
 
     def read_text(self, url: str) -> str:
-        with self.open(url) as file, naming(url):
+        with self.open(url) as file, naming(url, _ACCESS):
             return bytes(file.read()).decode(errors="replace")
 
     def read_texts(self, urls: Iterable[str]) -> dict[str, str]:
@@ -101,12 +105,8 @@ class StagedFiles:
 
         :raises FileGoneError: there is none.
         """
-        with naming(url):
+        with naming(url, _ACCESS):
             return self.filesystem.open_input_file(_path(url))
-
-
-class FileGoneError(StagingError):
-    """A file of the staging area is not there (any more)."""
 
 
 def _path(url: str) -> str:
@@ -118,24 +118,3 @@ def _path(url: str) -> str:
     store, slash, key = rest.partition("/")
     # A container of Azure has its account behind an `@`.
     return f"/{key}" if scheme == "hdfs" else f"{store.partition('@')[0]}{slash}{key}"
-
-
-@contextmanager
-def naming(url: str, advice: str = _ACCESS) -> Iterator[None]:
-    """Name a file that cannot be read.
-
-    :raises FileGoneError: there is none.
-    :raises StagingError: in place of another error of PyArrow or the operating system.
-    """
-    import pyarrow as pa
-
-    try:
-        yield
-    except FileNotFoundError as error:
-        raise FileGoneError(f"{url} is not there.") from error
-    except (pa.ArrowException, OSError) as error:
-        raise StagingError(f"{url} cannot be read: {_line(error)}. {advice}") from error
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:500].rstrip(".")

@@ -18,7 +18,12 @@ from airflow_provider_sfevents.spark.avro import executor_tasks
 from airflow_provider_sfevents.spark.avro.decoder_needs import ACCELERATOR, lacking
 from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.source.columns import RESCUED
-from airflow_provider_sfevents.spark.source.staged_files import DAMAGED, FileGoneError, naming
+from airflow_provider_sfevents.spark.source.staged_files import DAMAGED
+from airflow_provider_sfevents.spark.stores.unreadable_files import (
+    FileGoneError,
+    naming,
+    staged_rows,
+)
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import AVRO
 
@@ -30,8 +35,6 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.source.columns import DecodingPlan, FixedColumns
     from airflow_provider_sfevents.spark.source.staged_files import StagedFiles
     from airflow_provider_sfevents.staging.manifest import PayloadFormat
-
-_ROWS = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,20 +79,10 @@ def read_rows(
                 f"The staged file {file.url} holds {counted(parquet.metadata.num_rows, 'event')}, "
                 f"the manifest says {file.events}. It was changed after it was staged; restore it."
             )
-        for rows in _batches(parquet, file.url):
+        for rows in staged_rows(parquet, file.url, DAMAGED):
             found = [_raw(rows)] if plan is None else _decoded(rows, plan, file.payload_format)
             for columns in found:
                 yield _batch(columns, file, fixed)
-
-
-def _batches(parquet: Any, url: str) -> Iterator[pa.RecordBatch]:
-    found = parquet.iter_batches(batch_size=_ROWS, columns=list(layout.STAGED_COLUMNS))
-    while True:
-        with naming(url, DAMAGED):
-            rows = next(found, None)
-        if rows is None:
-            return
-        yield rows
 
 
 def _raw(rows: pa.RecordBatch) -> dict[str, pa.Array]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, StagingError
 from airflow_provider_sfevents.spark.source.offsets import StagedEpoch, StagedTopic
-from airflow_provider_sfevents.spark.source.staged_files import FileGoneError
+from airflow_provider_sfevents.spark.stores.unreadable_files import FileGoneError
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Manifest
 from airflow_provider_sfevents.staging.sidecar_files import Origin, Swept, in_order

@@ -131,7 +131,7 @@ class FileLedger:
     def _frame(self) -> DataFrame:
         if not self._names():
             return self._spark.createDataFrame([], ledger.ddl())
-        return self._spark.read.schema(ledger.ddl()).parquet(f"{self.label}/*.parquet")
+        return self._spark.read.schema(ledger.ddl()).parquet(self.label)
 
     def _names(self) -> tuple[str, ...]:
         names = self._files.names(self.label)
