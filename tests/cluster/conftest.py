@@ -56,6 +56,7 @@ class Deployment:
         self.airflow.environment["TEST_CONF"] = json.dumps(said)
 
     def publish(self, count: int) -> None:
+        """Publish events, which the next run fetches."""
         first = len(self.published)
         records = [
             {"Order_Number__c": f"A-{number}", "Amount__c": float(number)}
@@ -63,6 +64,7 @@ class Deployment:
         ]
         ids = self.bus.publish(ORDERS, records)
         self.published.extend(replay_id.hex() for replay_id in ids)
+        self.airflow.environment["TEST_EVENTS"] = str(count)
 
     def run(self, dag_id: str) -> DagTest:
         """The DAG's next run, a day after the one before."""
@@ -130,6 +132,7 @@ def here(
             SFEVENTS_LAKE=str(here.lake),
             TEST_STAGING=f"file://{here.staging}",
             TEST_CONF="{}",
+            TEST_EVENTS="1",
         )
         airflow.connect("sfevents_default", bus.connection())
         yield here

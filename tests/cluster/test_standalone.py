@@ -47,9 +47,9 @@ def test_a_worker_killed_in_mid_job_and_its_batch_landed_once(
 
     assert run.returncode == 0, log
     assert len(cluster.running()) == 1
+    assert (here.position("shared") or {})["events_total"] == EVENTS
     assert here.landed() == here.expected()
     assert "Lost executor" in log
-    assert (here.position("shared") or {})["events_total"] == EVENTS
     assert here.bus.deliveries("/event/Order__e") == EVENTS
 
 

@@ -18,8 +18,9 @@ LANDING: dict[str, Any] = {
     "task_id": "land",
     "topic": "/event/Order__e",
     "table": os.environ["SFEVENTS_LAKE"],
-    "idle_seconds": 1,
-    "max_events": 100_000,
+    # Ends with the last published event, however slow the machine is.
+    "idle_seconds": 120,
+    "max_events": int(os.environ["TEST_EVENTS"]),
     "driver_memory": "512m",
     "executor_memory": "512m",
     "conf": json.loads(os.environ["TEST_CONF"]),
