@@ -14,12 +14,14 @@ import pytest
 
 from airflow_provider_sfevents.spark.changes.tables import ROLES
 from airflow_provider_sfevents.spark.current_state.state_tables import STATE_TABLES, open_state
+from airflow_provider_sfevents.spark.landing.land_batch import land
 from tests.harness.jars import or_skip
 from tests.spark.event_schemas import SCHEMAS
 from tests.spark.lakes import by_path
 from tests.spark.orgs import A, B, CurrentState, event
 
 if TYPE_CHECKING:
+    from airflow_provider_sfevents.spark.landing.landed_batch import LandedBatch
     from tests.spark.conftest import Staging
 
 pytestmark = [
@@ -100,6 +102,29 @@ def test_a_change_that_is_delivered_again_changes_nothing(
     assert (counts["applied"], counts["repeated"], counts["resync_entities"]) == (1, 2, 0)
     assert industries(state) == {A: "Tourism"}
     assert len(log.events("AccountChangeEvent")) == 3
+
+
+def test_events_are_there_to_read_before_the_landing_has_ended(
+    state: CurrentState, staging: Staging
+) -> None:
+    """A landing passes its rows on while it writes the ledger's row: all, and each once."""
+    log = by_path(state.table_format, state.spark, Path(state.log))
+    batch = state.stage(
+        event(staging, 1, "CREATE", A, Industry="Mining"),
+        event(staging, 2, "CREATE", B, Industry="Farming"),
+        event(staging, 2, "CREATE", B, Industry="Farming"),
+    )
+    seen: list[int] = []
+
+    def read(landed: LandedBatch) -> None:
+        (table,) = landed.dates
+        batch_id = landed.staged.manifest.batch_id
+        rows = landed.tables.of_batch(table, batch_id, landed.dates[table], "batch_ordinal INT")
+        seen.extend(row[0] for row in rows.collect())
+
+    land(state.spark, log.options(batch), read=read)
+
+    assert sorted(seen) == [0, 1]
 
 
 def test_a_field_that_changed_its_kind_in_the_event_table_has_one_column_in_the_records(

@@ -1,18 +1,19 @@
 """Applying a landed batch: events are sorted, folded into records, and written table by table.
 
 The order of effects, each of which may be the last one before a kill: 1. the run takes the tables,
-while the batch lands; 2. everything is read and decided, and outcomes are written into a folder of
-the run's own; meanwhile new identities go to `seen`, where they count once the batch is applied;
-3. columns' types are recorded, tables made or widened; 4. one commit for each table, in the order
-of `changes.tables.APPLY_ORDER`; 5. the folder goes. A run after a job that died repeats all of it,
-with the same result. Of two concurrent runs the one that began first gives way (`apply_run`).
+while the batch lands; 2. everything is read (few events while the landing writes the ledger's row)
+and decided, and outcomes are written into a folder of the run's own; meanwhile new identities go to
+`seen`, where they count once the batch is applied; 3. columns' types are recorded, tables made or
+widened; 4. one commit for each table, in the order of `changes.tables.APPLY_ORDER`; 5. the folder
+goes. A run after a job that died repeats all of it, with the same result. Of two concurrent runs
+the one that began first gives way (`apply_run`).
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -37,6 +38,7 @@ from airflow_provider_sfevents.spark.current_state.apply_run import begun
 from airflow_provider_sfevents.spark.current_state.event_rows import EventPlace
 from airflow_provider_sfevents.spark.current_state.intake.event_intake import Arrived
 from airflow_provider_sfevents.spark.current_state.intake.landed_events import (
+    EntityColumns,
     LandedEvents,
     entity_columns,
 )
@@ -99,15 +101,24 @@ def land_and_apply(
     with ExitStack() as stack:
         start = partial(_started, stack, state, options)
         with beside(start) as beginning:
+            columns: EntityColumns | None = None
+
+            def read(landed: LandedBatch) -> None:
+                """Read few events; an error comes again when they are applied."""
+                nonlocal columns
+                with suppress(Exception):
+                    started = beginning.result()
+                    if started.admission.kind == "next" and started.arrived.few:
+                        columns = _read(landed, started, options)
 
             def apply(receipt: Receipt, landed: LandedBatch) -> Receipt:
                 started = beginning.result()
                 for manifest in (landed.staged.manifest, started.manifest):
                     _check_form(receipt, manifest)
-                counts = _applied(landed, state, started, options, start)
+                counts = _applied(landed, state, started, options, start, columns)
                 return replace(receipt, applied=counts)
 
-            return land(spark, landing, finish=apply, stores=stores)
+            return land(spark, landing, read=read, finish=apply, stores=stores)
 
 
 def _check_form(receipt: Receipt, manifest: Manifest) -> None:
@@ -263,16 +274,20 @@ def _applied(
     started: _Started,
     options: ApplyOptions,
     start: Callable[[], _Started],
+    columns: EntityColumns | None,
 ) -> dict[str, int]:
-    """Apply a batch; start again if another job has recorded columns meanwhile."""
+    """Apply a batch; start again if another job has recorded columns meanwhile.
+
+    :param columns: by `_read`; None: the events are still to be read.
+    """
     began = time.monotonic()
     for _ in range(_PLANS):
         try:
-            counts = _applied_once(landed, started, options)
+            counts = _applied_once(landed, started, options, columns)
         except ColumnsMovedError as moved:
             logger.info("%s The batch is planned anew.", moved)
             state.types = TypeRecords(state.files, state.root)
-            started = start()
+            started, columns = start(), None
         else:
             _log_counts(started.batch, counts, began)
             return counts
@@ -283,15 +298,27 @@ def _applied(
     )
 
 
-def _applied_once(landed: LandedBatch, started: _Started, options: ApplyOptions) -> dict[str, int]:
-    run, batch, admission = started.run, started.batch, started.admission
-    if admission.kind == "rerun":
-        return standing(run, batch)
+def _read(landed: LandedBatch, started: _Started, options: ApplyOptions) -> EntityColumns:
+    """Read the batch's events, by the entities' columns."""
+    run, batch = started.run, started.batch
     columns = entity_columns(run.state, landed, options.on_type_change)
-    reading = EventPlace(generation=admission.generation, batch_number=batch.batch_number)
+    reading = EventPlace(generation=started.admission.generation, batch_number=batch.batch_number)
     events = LandedEvents(run.state, landed, reading, columns.ways)
     with few_rows(landed.tables.spark, few=started.arrived.few):
         started.arrived.find(events.sources())
+    return columns
+
+
+def _applied_once(
+    landed: LandedBatch,
+    started: _Started,
+    options: ApplyOptions,
+    columns: EntityColumns | None,
+) -> dict[str, int]:
+    run, batch, admission = started.run, started.batch, started.admission
+    if admission.kind == "rerun":
+        return standing(run, batch)
+    columns = columns or _read(landed, started, options)
     layouts = {name: layout_of(one.after.columns) for name, one in columns.evolutions.items()}
     return apply_events(
         run,

@@ -7,6 +7,7 @@ import logging
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents import steps
@@ -24,6 +25,7 @@ from airflow_provider_sfevents.spark.landing.fence import (
     older,
     twins,
 )
+from airflow_provider_sfevents.spark.landing.landed_batch import LandedBatch
 from airflow_provider_sfevents.spark.landing.staged_batch import ensure_unchanged
 from airflow_provider_sfevents.spark.landing.writing import AttemptWriter
 from airflow_provider_sfevents.spark.schema.drift import drift_report
@@ -35,7 +37,7 @@ from airflow_provider_sfevents.spark.tables.merging.merged_ledger import OtherFo
 from airflow_provider_sfevents.staging.manifest import Receipt
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence, Set as AbstractSet
+    from collections.abc import Callable, Iterable, Mapping, Sequence, Set as AbstractSet
 
     from pyspark.sql import SparkSession
 
@@ -54,6 +56,7 @@ class LandingAttempt:
     """One attempt at landing one batch.
 
     :param max_quarantined: as in `LandingOptions`, as is `keep_payload`.
+    :param read: as of `land_batch.land`.
     """
 
     def __init__(
@@ -66,6 +69,7 @@ class LandingAttempt:
         *,
         max_quarantined: int | None,
         keep_payload: bool,
+        read: Callable[[LandedBatch], None],
     ) -> None:
         self._spark = spark
         self._files = files
@@ -74,6 +78,7 @@ class LandingAttempt:
         self._batch = batch
         self._max_quarantined = max_quarantined
         self._keep_payload = keep_payload
+        self._read = read
         self._root = tables.root
         self._batch_id = batch.manifest.batch_id
         self._fence = Fence(files, self._root, tables.ledger, batch)
@@ -200,6 +205,10 @@ class LandingAttempt:
             dates=None if has_died else self._dates_it_may_have(before, writer),
             is_new=not (self._left_overs or self._is_landed),
             fence=self._before_effect,
+            meanwhile=partial(
+                self._read,
+                LandedBatch(staged=self._batch, tables=self._tables, dates=landed.dates),
+            ),
         )
         try:
             self._overtake(older(others, self._fence.attempt), view.claimed_by, landed)

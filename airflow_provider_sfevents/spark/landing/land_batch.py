@@ -61,11 +61,14 @@ def land(
     spark: SparkSession,
     options: LandingOptions,
     *,
+    read: Callable[[LandedBatch], None] = lambda _: None,
     finish: Callable[[Receipt, LandedBatch], Receipt] | None = None,
     stores: Stores | None = None,
 ) -> Receipt:
     """Land a batch; if it has landed before, its rows are replaced, so each event is there once.
 
+    :param read: called with the batch when its rows are in tables of Delta or Iceberg, while the
+        row of the ledger is written; raises nothing.
     :param finish: called with the batch when its rows are in the tables, before the receipt is
         written; returns the receipt's content.
     :param stores: as of `Files`.
@@ -86,7 +89,7 @@ def land(
         options=options.table_options(),
         landing_folder=options.landing_folder,
     )
-    landed, receipt = _landed(spark, files, tables, options)
+    landed, receipt = _landed(spark, files, tables, options, read)
     if finish is not None:
         receipt = finish(receipt, landed)
     steps.reached(steps.RECEIPT_NEXT, receipt.batch_id)
@@ -102,7 +105,11 @@ def land(
 
 
 def _landed(
-    spark: SparkSession, files: Files, tables: Tables, options: LandingOptions
+    spark: SparkSession,
+    files: Files,
+    tables: Tables,
+    options: LandingOptions,
+    read: Callable[[LandedBatch], None],
 ) -> tuple[LandedBatch, Receipt]:
     """Plan and land; start again if another landing has recorded a table's columns meanwhile."""
     decimals = read_decimals(options.decimals)
@@ -127,6 +134,7 @@ def _landed(
                 batch,
                 max_quarantined=options.max_quarantined,
                 keep_payload=options.keep_payload,
+                read=read,
             )
             with few_rows(tables.spark, few=batch.manifest.events <= FEW_ROWS):
                 receipt = attempt.run()

@@ -48,6 +48,8 @@ class Attempt:
         dates, since an attempt has died.
     :param is_new: no table holds rows of the batch, as far as is known.
     :param fence: called right before each effect; raises where this landing must not go on.
+    :param meanwhile: called in tables with commits once the rows are in them, beside the writing of
+        the ledger's row; raises nothing.
     """
 
     folder: str
@@ -59,6 +61,7 @@ class Attempt:
     dates: Mapping[str, Sequence[str]] | None
     is_new: bool
     fence: Callable[[], None]
+    meanwhile: Callable[[], None]
 
 
 class Dialect(Protocol):
