@@ -15,7 +15,13 @@ from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.spark.changes import serial, tables
 from airflow_provider_sfevents.spark.changes.source import admit
 from airflow_provider_sfevents.spark.current_state import state_tables
-from airflow_provider_sfevents.spark.current_state.apply_events import apply_events, take_tables
+from airflow_provider_sfevents.spark.current_state.apply_events import (
+    EntityLayouts,
+    Started,
+    apply_events,
+    deciding,
+    take_tables,
+)
 from airflow_provider_sfevents.spark.current_state.apply_run import begun
 from airflow_provider_sfevents.spark.current_state.event_rows import (
     EVENTS_SQL,
@@ -37,6 +43,7 @@ from airflow_provider_sfevents.spark.current_state.state_rows import (
     state_of,
 )
 from airflow_provider_sfevents.spark.current_state.state_tables import open_state, progress_of
+from airflow_provider_sfevents.spark.side_by_side import beside
 from tests.harness.step_hooks import on_steps
 from tests.histories.lake import Key, Lake
 from tests.histories.org import PREFIXES
@@ -48,11 +55,37 @@ if TYPE_CHECKING:
 
     from airflow_provider_sfevents.spark.changes.event import Change
     from airflow_provider_sfevents.spark.changes.fields import Layout
-    from airflow_provider_sfevents.spark.changes.source import ChangeBatch
+    from airflow_provider_sfevents.spark.changes.source import Admission, ChangeBatch
+    from airflow_provider_sfevents.spark.current_state.apply_run import ApplyRun
 
 
 class JobDiedError(Exception):
     """The job was killed at this write."""
+
+
+def applied(
+    run: ApplyRun,
+    batch: ChangeBatch,
+    admission: Admission,
+    arrived: Arrived,
+    rows: Any,
+    layouts: Mapping[str, Layout],
+) -> dict[str, int]:
+    """Apply events that have not landed.
+
+    :param rows: the events.
+    """
+
+    def start() -> Started:
+        entries = take_tables(run, batch, admission, arrived)
+        return Started(run=run, batch=batch, admission=admission, arrived=arrived, entries=entries)
+
+    def read(_: Started) -> EntityLayouts:
+        arrived.find([lambda _: rows])
+        return EntityLayouts(layouts=layouts)
+
+    with beside(start) as begun_run, deciding(begun_run, read) as decided:
+        return apply_events(decided)
 
 
 @dataclass
@@ -101,10 +134,7 @@ class SparkLake(Lake):
                 few = 10_000 if batch.batch_number % 2 else -1
                 folder = f"{run.folder}/arrived"
                 events = Arrived(self.tables, len(arrived), folder, 0, few, few)
-                entries = take_tables(run, batch, admission, events)
-                events.find([lambda _: rows])
-                counts = apply_events(run, batch, admission, events, entries, layouts)
-                self.counts.update(counts)
+                self.counts.update(applied(run, batch, admission, events, rows, layouts))
         except JobDiedError:
             return False
         finally:

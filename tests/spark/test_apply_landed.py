@@ -15,6 +15,7 @@ import pytest
 from airflow_provider_sfevents.spark.changes.tables import ROLES
 from airflow_provider_sfevents.spark.current_state.state_tables import STATE_TABLES, open_state
 from airflow_provider_sfevents.spark.landing.land_batch import land
+from airflow_provider_sfevents.spark.tables.merging.merged_tables import MergedTables
 from tests.harness.jars import or_skip
 from tests.spark.event_schemas import SCHEMAS
 from tests.spark.lakes import by_path
@@ -119,10 +120,11 @@ def test_events_are_there_to_read_before_the_landing_has_ended(
     def read(landed: LandedBatch) -> None:
         (table,) = landed.dates
         batch_id = landed.staged.manifest.batch_id
+        assert isinstance(landed.tables, MergedTables)
         rows = landed.tables.of_batch(table, batch_id, landed.dates[table], "batch_ordinal INT")
         seen.extend(row[0] for row in rows.collect())
 
-    land(state.spark, log.options(batch), read=read)
+    land(state.spark, log.options(batch), rows_landed=read)
 
     assert sorted(seen) == [0, 1]
 

@@ -15,7 +15,6 @@ from airflow_provider_sfevents.spark.changes.order import EventOrder
 from airflow_provider_sfevents.spark.changes.source import ChangeBatch, Progress, admit
 from airflow_provider_sfevents.spark.changes.transactions import SEEN_FOR, SILENCE
 from airflow_provider_sfevents.spark.current_state import state_tables
-from airflow_provider_sfevents.spark.current_state.apply_events import apply_events, take_tables
 from airflow_provider_sfevents.spark.current_state.apply_run import begun
 from airflow_provider_sfevents.spark.current_state.frames import collected, local_rows
 from airflow_provider_sfevents.spark.current_state.intake.event_intake import (
@@ -28,7 +27,7 @@ from airflow_provider_sfevents.spark.current_state.state_rows import order_parts
 from airflow_provider_sfevents.spark.current_state.state_tables import open_state, progress_of
 from tests.harness.step_hooks import no_step, on_steps
 from tests.histories.delivery import SOURCE
-from tests.histories.spark_lake import events_of
+from tests.histories.spark_lake import applied, events_of
 from tests.spark.conftest import SOAKED_DELTA
 from tests.unit.changes.building import LAYOUT, A, B, change, second
 
@@ -95,9 +94,7 @@ class Records:
             layouts = {one.entity: LAYOUT for one in events}
             rows = events_of(self.tables.spark, events, layouts)
             arrived = Arrived(self.tables, len(events), f"{run.folder}/arrived")
-            entries = take_tables(run, batch, admission, arrived)
-            arrived.find([lambda _: rows])
-            apply_events(run, batch, admission, arrived, entries, layouts)
+            applied(run, batch, admission, arrived, rows, layouts)
 
     def rows(self, name: str) -> list[Any]:
         return sorted(collected(self.tables.rows(name, "none_there int")), key=str)

@@ -159,6 +159,7 @@ def test_where_a_store_cannot_replace_a_file_in_one_step_the_landing_is_refused(
         is_new=False,
         schemas={},
         fence=lambda: None,
+        rows_landed=lambda: None,
     )
     foreign = ForeignFiles(spark, Files(spark), str(lake.root), can_replace=False)
 

@@ -1,20 +1,20 @@
 """Applying a landed batch: events are sorted, folded into records, and written table by table.
 
 The order of effects, each of which may be the last one before a kill: 1. the run takes the tables,
-while the batch lands; 2. everything is read (few events while the landing writes the ledger's row)
-and decided, and outcomes are written into a folder of the run's own; meanwhile new identities go to
-`seen`, where they count once the batch is applied; 3. columns' types are recorded, tables made or
-widened; 4. one commit for each table, in the order of `changes.tables.APPLY_ORDER`; 5. the folder
-goes. A run after a job that died repeats all of it, with the same result. Of two concurrent runs
-the one that began first gives way (`apply_run`).
+while the batch lands; 2. once the batch's rows are in the event tables, everything is read and
+decided, and outcomes are written into a folder of the run's own; once the batch has landed, new
+identities go to `seen`, where they count once the batch is applied; 3. columns' types are recorded,
+tables made or widened; 4. one commit for each table, in the order of `changes.tables.APPLY_ORDER`;
+5. the folder goes. A run after a job that died repeats all of it, with the same result. Of two
+concurrent runs the one that began first gives way (`apply_run`).
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from contextlib import ExitStack
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
@@ -29,7 +29,11 @@ from airflow_provider_sfevents.spark.changes.source import (
 )
 from airflow_provider_sfevents.spark.changes.transactions import SILENCE
 from airflow_provider_sfevents.spark.current_state.apply_events import (
+    Deciding,
+    EntityLayouts,
+    Started,
     apply_events,
+    deciding,
     layout_of,
     standing,
     take_tables,
@@ -38,7 +42,6 @@ from airflow_provider_sfevents.spark.current_state.apply_run import begun
 from airflow_provider_sfevents.spark.current_state.event_rows import EventPlace
 from airflow_provider_sfevents.spark.current_state.intake.event_intake import Arrived
 from airflow_provider_sfevents.spark.current_state.intake.landed_events import (
-    EntityColumns,
     LandedEvents,
     entity_columns,
 )
@@ -47,13 +50,13 @@ from airflow_provider_sfevents.spark.files import Files
 from airflow_provider_sfevents.spark.landing.land_batch import land
 from airflow_provider_sfevents.spark.landing.staged_batch import ensure_staged
 from airflow_provider_sfevents.spark.side_by_side import beside
-from airflow_provider_sfevents.spark.tables.sessions import few_rows
 from airflow_provider_sfevents.spark.tables.type_records import ColumnsMovedError, TypeRecords
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Manifest, Receipt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from concurrent.futures import Future
     from contextlib import AbstractContextManager
 
     from pyspark.sql import SparkSession
@@ -61,10 +64,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.changes.source import Progress
     from airflow_provider_sfevents.spark.current_state.apply_run import ApplyRun
     from airflow_provider_sfevents.spark.current_state.current_state_options import ApplyOptions
-    from airflow_provider_sfevents.spark.current_state.state_tables import (
-        EntityResync,
-        StateTables,
-    )
+    from airflow_provider_sfevents.spark.current_state.state_tables import StateTables
     from airflow_provider_sfevents.spark.landing.landed_batch import LandedBatch
     from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
     from airflow_provider_sfevents.spark.stores.object_files import Stores
@@ -101,36 +101,32 @@ def land_and_apply(
     with ExitStack() as stack:
         start = partial(_started, stack, state, options)
         with beside(start) as beginning:
-            columns: EntityColumns | None = None
+            decided: Deciding | None = None
 
-            def read(landed: LandedBatch) -> None:
-                """Read few events; an error comes again when they are applied."""
-                nonlocal columns
-                with suppress(Exception):
-                    started = beginning.result()
-                    if started.admission.kind == "next" and started.arrived.few:
-                        columns = _read(landed, started, options)
+            def decide(landed: LandedBatch) -> None:
+                nonlocal decided
+                decided = stack.enter_context(_deciding(landed, beginning, options))
 
             def apply(receipt: Receipt, landed: LandedBatch) -> Receipt:
-                started = beginning.result()
-                for manifest in (landed.staged.manifest, started.manifest):
-                    _check_form(receipt, manifest)
-                counts = _applied(landed, state, started, options, start, columns)
+                started, staged = beginning.result(), landed.staged.manifest
+                _check_form(receipt, batch_of(staged), staged.events)
+                _check_form(receipt, started.batch, started.arrived.number)
+                counts = _applied(landed, state, options, beginning, decided, start)
                 return replace(receipt, applied=counts)
 
-            return land(spark, landing, read=read, finish=apply, stores=stores)
+            return land(spark, landing, rows_landed=decide, finish=apply, stores=stores)
 
 
-def _check_form(receipt: Receipt, manifest: Manifest) -> None:
+def _check_form(receipt: Receipt, batch: ChangeBatch, events: int) -> None:
     """Check that a form of the batch that was read here is the one that has landed.
 
+    :param events: their number in the form that was read.
     :raises NotLandedError: it is not.
     """
-    said = (receipt.end or manifest.end, receipt.events)
-    if said != (manifest.end, manifest.events):
+    if (receipt.end or batch.end, receipt.events) != (batch.end, events):
         raise NotLandedError(
-            f"Another form of batch {manifest.batch_id} has landed: it ends at {receipt.end}, "
-            f"and the one that is staged here at {manifest.end}. It was fetched where the "
+            f"Another form of batch {receipt.batch_id} has landed: it ends at {receipt.end}, "
+            f"and the one that is staged here at {batch.end}. It was fetched where the "
             "staging area is another one, and is to be applied from there. Nothing of this "
             "form was applied; give all workers one staging area."
         )
@@ -213,25 +209,7 @@ def _admitted(run: ApplyRun, batch: ChangeBatch) -> tuple[Progress | None, Admis
     return progress, admission
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Started:
-    """A run that has taken the tables, and what it has read; nothing if it has nothing to apply.
-
-    :param entries: the resync entries.
-    """
-
-    run: ApplyRun
-    manifest: Manifest
-    admission: Admission
-    arrived: Arrived
-    entries: Mapping[str, EntityResync]
-
-    @property
-    def batch(self) -> ChangeBatch:
-        return batch_of(self.manifest)
-
-
-def _started(stack: ExitStack, state: StateTables, options: ApplyOptions) -> _Started:
+def _started(stack: ExitStack, state: StateTables, options: ApplyOptions) -> Started:
     """Begin the apply of a batch, for which it need not have landed.
 
     :param stack: ends the run.
@@ -244,8 +222,12 @@ def _started(stack: ExitStack, state: StateTables, options: ApplyOptions) -> _St
     arrived = Arrived(state, manifest.events, f"{run.folder}/arrived", manifest.bytes)
     is_next = admission.kind != "rerun"
     entries = take_tables(run, batch, admission, arrived) if is_next else {}
-    return _Started(
-        run=run, manifest=manifest, admission=admission, arrived=arrived, entries=entries
+    return Started(
+        run=run,
+        batch=batch,
+        admission=admission,
+        arrived=arrived,
+        entries=entries,
     )
 
 
@@ -271,26 +253,30 @@ def batch_of(manifest: Manifest) -> ChangeBatch:
 def _applied(
     landed: LandedBatch,
     state: StateTables,
-    started: _Started,
     options: ApplyOptions,
-    start: Callable[[], _Started],
-    columns: EntityColumns | None,
+    begun: Future[Started],
+    decided: Deciding | None,
+    start: Callable[[], Started],
 ) -> dict[str, int]:
     """Apply a batch; start again if another job has recorded columns meanwhile.
 
-    :param columns: by `_read`; None: the events are still to be read.
+    :param decided: about the run that has begun; None: nothing is read yet.
     """
     began = time.monotonic()
-    for _ in range(_PLANS):
-        try:
-            counts = _applied_once(landed, started, options, columns)
-        except ColumnsMovedError as moved:
-            logger.info("%s The batch is planned anew.", moved)
-            state.types = TypeRecords(state.files, state.root)
-            started, columns = start(), None
-        else:
-            _log_counts(started.batch, counts, began)
-            return counts
+    for number in range(_PLANS):
+        with ExitStack() as stack:
+            if number:
+                begun = stack.enter_context(beside(start))
+            if number or decided is None:
+                decided = stack.enter_context(_deciding(landed, begun, options))
+            try:
+                counts = apply_events(decided)
+            except ColumnsMovedError as moved:
+                logger.info("%s The batch is planned anew.", moved)
+                state.types = TypeRecords(state.files, state.root)
+            else:
+                _log_counts(begun.result().batch, counts, began)
+                return counts
     raise StagingError(
         f"The columns of the tables of {options.current_state} kept being recorded anew by other "
         "jobs. Run the task again; one job at a time "
@@ -298,36 +284,21 @@ def _applied(
     )
 
 
-def _read(landed: LandedBatch, started: _Started, options: ApplyOptions) -> EntityColumns:
-    """Read the batch's events, by the entities' columns."""
+def _deciding(
+    landed: LandedBatch, begun: Future[Started], options: ApplyOptions
+) -> AbstractContextManager[Deciding]:
+    return deciding(begun, partial(_read, landed, options))
+
+
+def _read(landed: LandedBatch, options: ApplyOptions, started: Started) -> EntityLayouts:
+    """Read the batch's events, by the columns that the entities' tables will have."""
     run, batch = started.run, started.batch
     columns = entity_columns(run.state, landed, options.on_type_change)
     reading = EventPlace(generation=started.admission.generation, batch_number=batch.batch_number)
-    events = LandedEvents(run.state, landed, reading, columns.ways)
-    with few_rows(landed.tables.spark, few=started.arrived.few):
-        started.arrived.find(events.sources())
-    return columns
-
-
-def _applied_once(
-    landed: LandedBatch,
-    started: _Started,
-    options: ApplyOptions,
-    columns: EntityColumns | None,
-) -> dict[str, int]:
-    run, batch, admission = started.run, started.batch, started.admission
-    if admission.kind == "rerun":
-        return standing(run, batch)
-    columns = columns or _read(landed, started, options)
-    layouts = {name: layout_of(one.after.columns) for name, one in columns.evolutions.items()}
-    return apply_events(
-        run,
-        batch,
-        admission,
-        started.arrived,
-        started.entries,
-        layouts,
-        before=partial(run.state.types.keep, columns.evolutions),
+    started.arrived.find(LandedEvents(run.state, landed, reading, columns.ways).sources())
+    return EntityLayouts(
+        layouts={name: layout_of(one.after.columns) for name, one in columns.evolutions.items()},
+        record=partial(run.state.types.keep, columns.evolutions),
     )
 
 
@@ -344,8 +315,19 @@ def _flushed(run: ApplyRun, batch: ChangeBatch, progress: Progress) -> dict[str,
     )
     again = Admission(kind="next", generation=progress.generation)
     nothing = Arrived(run.state, 0, f"{run.folder}/arrived")
-    entries = take_tables(run, silent, again, nothing)
-    return apply_events(run, silent, again, nothing, entries, {})
+
+    def start() -> Started:
+        entries = take_tables(run, silent, again, nothing)
+        return Started(
+            run=run,
+            batch=silent,
+            admission=again,
+            arrived=nothing,
+            entries=entries,
+        )
+
+    with beside(start) as begun, deciding(begun, lambda _: EntityLayouts(layouts={})) as decided:
+        return apply_events(decided)
 
 
 def _log_counts(batch: ChangeBatch, counts: Mapping[str, int], began: float) -> None:

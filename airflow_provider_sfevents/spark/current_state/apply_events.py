@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from contextvars import copy_context
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -33,7 +36,8 @@ from airflow_provider_sfevents.spark.side_by_side import beside
 from airflow_provider_sfevents.spark.tables.sessions import few_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from concurrent.futures import Future
 
     from airflow_provider_sfevents.spark.changes.entity import EntityState
     from airflow_provider_sfevents.spark.changes.source import Admission, ChangeBatch, Progress
@@ -45,6 +49,66 @@ if TYPE_CHECKING:
         StateTables,
     )
     from airflow_provider_sfevents.spark.schema.field_types import Column
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """A run that has taken the tables, and what it has read; nothing if it has nothing to apply.
+
+    :param admission: by `source.admit`.
+    :param entries: the resync entries.
+    """
+
+    run: ApplyRun
+    batch: ChangeBatch
+    admission: Admission
+    arrived: Arrived
+    entries: Mapping[str, EntityResync]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityLayouts:
+    """Columns of the entities that a batch has events of, as their tables will be.
+
+    :param record: records them; called before tables of records are made or changed.
+    """
+
+    layouts: Mapping[str, Layout]
+    record: Callable[[], None] = lambda: None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sorted:
+    """A batch's events in order, and what follows for their entities.
+
+    :param record: as of `EntityLayouts`.
+    :param layouts: of all entities that have events or an entry.
+    :param told: entities that have events.
+    """
+
+    record: Callable[[], None]
+    order: Ordered
+    states: Mapping[str, EntityState]
+    layouts: Mapping[str, Layout]
+    plan: ApplyPlan
+    released: Released
+    told: set[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deciding:
+    """Decisions about a batch's events, which a thread finds (`deciding`).
+
+    :param begun: as of `deciding`.
+    :param sorting: its result comes first; None if the batch was applied before.
+    :param folding: the outcomes of the sorted events, by entity.
+    :param settings: of the tables' session while it decides; closed once it has ended.
+    """
+
+    begun: Future[Started]
+    sorting: Future[_Sorted | None]
+    folding: Future[list[EntityOutcomes]]
+    settings: ExitStack
 
 
 def take_tables(
@@ -63,61 +127,93 @@ def take_tables(
     return reading.result()
 
 
-def apply_events(
-    run: ApplyRun,
-    batch: ChangeBatch,
-    admission: Admission,
-    arrived: Arrived,
-    entries: Mapping[str, EntityResync],
-    layouts: Mapping[str, Layout],
-    *,
-    before: Callable[[], None] = lambda: None,
-) -> dict[str, int]:
-    """Apply a batch's events, which are found (`Arrived.find`).
+@contextmanager
+def deciding(
+    begun: Future[Started], read: Callable[[Started], EntityLayouts]
+) -> Iterator[Deciding]:
+    """Decide about a batch's events in a thread while the block runs.
 
-    :param entries: by `take_tables`.
-    :param layouts: of the entities that the batch has events of, as their tables will be; of others
-        the recorded columns count.
-    :param before: called before tables of records are made or changed.
+    Tables are read alone; what is written are files of the run. An error is one of the futures'
+    results, and the block's to raise.
+
+    :param read: finds the events (`Arrived.find`), and returns their entities' columns.
     """
-    state = run.state
+    with ExitStack() as settings, ThreadPoolExecutor(1) as pool:
+        sorting = pool.submit(copy_context().run, _sort, begun, read, settings)
+        folding = pool.submit(copy_context().run, _fold_all, begun, sorting)
+        try:
+            yield Deciding(begun=begun, sorting=sorting, folding=folding, settings=settings)
+        except BaseException:
+            folding.cancel()
+            raise
+
+
+def _sort(
+    begun: Future[Started], read: Callable[[Started], EntityLayouts], settings: ExitStack
+) -> _Sorted | None:
+    started = begun.result()
+    if started.admission.kind == "rerun":
+        return None
+    own = read(started)
+    run, batch, arrived = started.run, started.batch, started.arrived
+    settings.enter_context(few_rows(run.state.spark, few=arrived.few))
     progress = progress_of(run.progress)
-    with few_rows(state.spark, few=arrived.few):
-        order = arrived.sort(batch.ended_by, progress)
-    states = state_tables.entity_states(run.entities, entries)
+    order = arrived.sort(batch.ended_by, progress)
+    states = state_tables.entity_states(run.entities, started.entries)
     told = set(order.summary.first_at)
-    recorded = (told | states.keys()) - layouts.keys()
-    known_layouts = {**layouts, **{entity: recorded_layout(run, entity) for entity in recorded}}
+    recorded = (told | states.keys()) - own.layouts.keys()
+    layouts = {**own.layouts, **{entity: recorded_layout(run, entity) for entity in recorded}}
     plan = plan_batch(
         progress,
         batch,
-        admission,
+        started.admission,
         order.summary,
         states,
-        known_layouts,
+        layouts,
         new_entities=run.new_entities,
     )
-    released = released_events(run, arrived, order)
-    # A change of all records of a prefix may touch many records.
-    is_small = arrived.few and not any(one.prefix_updates for one in plan.entities.values())
-    record_identities = partial(_record_identities, run, batch, progress, released, arrived, order)
-    with few_rows(state.spark, few=is_small), beside(record_identities):
-        found = _fold_all(run, plan, known_layouts, released, told, entries)
+    if any(one.prefix_updates for one in plan.entities.values()):
+        # A change of all records of a prefix may touch many records.
+        settings.close()
+    return _Sorted(
+        record=own.record,
+        order=order,
+        states=states,
+        layouts=layouts,
+        plan=plan,
+        released=released_events(run, arrived, order),
+        told=told,
+    )
+
+
+def apply_events(decided: Deciding) -> dict[str, int]:
+    """Apply a batch's events as is decided about them; the batch has landed."""
+    started, found = decided.begun.result(), decided.sorting.result()
+    run, batch, arrived = started.run, started.batch, started.arrived
+    if found is None:
+        return standing(run, batch)
+    state, plan, order = run.state, found.plan, found.order
+    if order.identified:
+        rows = new_identities(found.released, arrived, order)
+        see_them = partial(see, run, batch, progress_of(run.progress), rows)
+        commit(run, state_tables.SEEN, see_them)
+    outcomes = decided.folding.result()
+    decided.settings.close()
     run.ensure_writer()
-    before()
-    for one in found:
+    found.record()
+    for one in outcomes:
         state.make_entity(one.entity, one.folding.layout, history=run.history)
-    commits = _commits(run, plan, states, found)
+    commits = _commits(run, plan, found.states, outcomes)
     commits.open_transaction(open_transaction(run, arrived, order))
     new = {entity: None for entity in plan.entities if entity not in run.entities}
     after = replace(plan.progress, open_from=order.open_from, deletions=run.deletions)
     commits.add("applied_through", partial(run.advance, progress_text.to_text(after), new))
     written = commits.run()
     return {
-        **_counts(found),
+        **_counts(outcomes),
         "open_events": order.open_events,
         "repeated": order.repeated,
-        **entries_left(state.entries() if state_tables.RESYNC in written else entries),
+        **entries_left(state.entries() if state_tables.RESYNC in written else started.entries),
     }
 
 
@@ -176,56 +272,28 @@ def layout_of(columns: Iterable[Column]) -> Layout:
     return Layout(columns=tuple(one for one in columns if one.field != HEADER))
 
 
-def _record_identities(
-    run: ApplyRun,
-    batch: ChangeBatch,
-    progress: Progress | None,
-    released: Released,
-    arrived: Arrived,
-    order: Ordered,
-) -> None:
-    if order.identified:
-        rows = new_identities(released, arrived, order)
-        commit(run, state_tables.SEEN, partial(see, run, batch, progress, rows))
-
-
-def _fold_all(
-    run: ApplyRun,
-    plan: ApplyPlan,
-    layouts: Mapping[str, Layout],
-    released: Released,
-    told: set[str],
-    entries: Mapping[str, EntityResync],
-) -> list[EntityOutcomes]:
-    folds = (
-        _folded(run, plan, entity, layouts, released, told, entries)
-        for entity in sorted(plan.entities)
-    )
+def _fold_all(begun: Future[Started], sorting: Future[_Sorted | None]) -> list[EntityOutcomes]:
+    found = sorting.result()
+    if found is None:
+        return []
+    started = begun.result()
+    folds = (_folded(started, found, entity) for entity in sorted(found.plan.entities))
     try:
         return [one for one in folds if one is not None]
     except Exception:
         # Another run that has taken the tables has removed the files of this one.
-        run.ensure_writer()
+        started.run.ensure_writer()
         raise
 
 
-def _folded(
-    run: ApplyRun,
-    plan: ApplyPlan,
-    entity: str,
-    layouts: Mapping[str, Layout],
-    released: Released,
-    told: set[str],
-    entries: Mapping[str, EntityResync],
-) -> EntityOutcomes | None:
+def _folded(started: Started, found: _Sorted, entity: str) -> EntityOutcomes | None:
     """Fold an entity's events into its records; None if no record is touched."""
-    wide = plan.entities[entity]
-    if entity not in told and not wide.prefix_updates:
+    run, wide = started.run, found.plan.entities[entity]
+    if entity not in found.told and not wide.prefix_updates:
         return None
-    layout = layouts[entity]
-    touched = released.touched(entity)
+    touched = found.released.touched(entity)
     folding = Folding(
-        layout=layout,
+        layout=found.layouts[entity],
         deletions=run.deletions,
         entry=wide.state.entry,
         prefix_updates=wide.prefix_updates,
@@ -236,8 +304,8 @@ def _folded(
     few = touched.ids is not None and not prefixes
     rows = acted(
         run.state.spark,
-        known(run.state, entity, touched, folding, entries, prefixes=prefixes),
-        partial(folded, folding, plan.progress, wide.state.read_at),
+        known(run.state, entity, touched, folding, started.entries, prefixes=prefixes),
+        partial(folded, folding, found.plan.progress, wide.state.read_at),
         outcome_sql(folding),
         f"{run.folder}/{entity}",
         few=few,

@@ -56,7 +56,7 @@ class LandingAttempt:
     """One attempt at landing one batch.
 
     :param max_quarantined: as in `LandingOptions`, as is `keep_payload`.
-    :param read: as of `land_batch.land`.
+    :param rows_landed: as of `land_batch.land`.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class LandingAttempt:
         *,
         max_quarantined: int | None,
         keep_payload: bool,
-        read: Callable[[LandedBatch], None],
+        rows_landed: Callable[[LandedBatch], None],
     ) -> None:
         self._spark = spark
         self._files = files
@@ -78,7 +78,7 @@ class LandingAttempt:
         self._batch = batch
         self._max_quarantined = max_quarantined
         self._keep_payload = keep_payload
-        self._read = read
+        self._rows_landed = rows_landed
         self._root = tables.root
         self._batch_id = batch.manifest.batch_id
         self._fence = Fence(files, self._root, tables.ledger, batch)
@@ -205,8 +205,8 @@ class LandingAttempt:
             dates=None if has_died else self._dates_it_may_have(before, writer),
             is_new=not (self._left_overs or self._is_landed),
             fence=self._before_effect,
-            meanwhile=partial(
-                self._read,
+            rows_landed=partial(
+                self._rows_landed,
                 LandedBatch(staged=self._batch, tables=self._tables, dates=landed.dates),
             ),
         )

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
+    from airflow_provider_sfevents.spark.landing.staged_batch import StagedBatch
     from airflow_provider_sfevents.spark.stores.object_files import Stores
     from airflow_provider_sfevents.spark.tables.interface import Tables
     from airflow_provider_sfevents.staging.manifest import Receipt
@@ -61,14 +62,15 @@ def land(
     spark: SparkSession,
     options: LandingOptions,
     *,
-    read: Callable[[LandedBatch], None] = lambda _: None,
+    rows_landed: Callable[[LandedBatch], None] = lambda _: None,
     finish: Callable[[Receipt, LandedBatch], Receipt] | None = None,
     stores: Stores | None = None,
 ) -> Receipt:
     """Land a batch; if it has landed before, its rows are replaced, so each event is there once.
 
-    :param read: called with the batch when its rows are in tables of Delta or Iceberg, while the
-        row of the ledger is written; raises nothing.
+    :param rows_landed: called with the batch when its rows are in tables of Delta or Iceberg,
+        before the ledger's row is written; returns at once. Whether the batch has landed is only
+        known when the landing has ended.
     :param finish: called with the batch when its rows are in the tables, before the receipt is
         written; returns the receipt's content.
     :param stores: as of `Files`.
@@ -89,9 +91,10 @@ def land(
         options=options.table_options(),
         landing_folder=options.landing_folder,
     )
-    landed, receipt = _landed(spark, files, tables, options, read)
+    landed, receipt = _landed(spark, files, tables, options, rows_landed)
     if finish is not None:
-        receipt = finish(receipt, landed)
+        with few_rows(tables.spark, few=_few(landed.staged)):
+            receipt = finish(receipt, landed)
     steps.reached(steps.RECEIPT_NEXT, receipt.batch_id)
     write_receipt_file(files, landed.staged, receipt)
     steps.reached(steps.RECEIPT_WRITTEN, receipt.batch_id)
@@ -109,7 +112,7 @@ def _landed(
     files: Files,
     tables: Tables,
     options: LandingOptions,
-    read: Callable[[LandedBatch], None],
+    rows_landed: Callable[[LandedBatch], None],
 ) -> tuple[LandedBatch, Receipt]:
     """Plan and land; start again if another landing has recorded a table's columns meanwhile."""
     decimals = read_decimals(options.decimals)
@@ -134,9 +137,9 @@ def _landed(
                 batch,
                 max_quarantined=options.max_quarantined,
                 keep_payload=options.keep_payload,
-                read=read,
+                rows_landed=rows_landed,
             )
-            with few_rows(tables.spark, few=batch.manifest.events <= FEW_ROWS):
+            with few_rows(tables.spark, few=_few(batch)):
                 receipt = attempt.run()
         except ColumnsMovedError as moved:
             logger.info("%s The batch is planned anew.", moved)
@@ -146,6 +149,10 @@ def _landed(
         f"The columns of the tables of {options.manifest_url} kept being recorded anew by other "
         "landings; nothing was landed. Run the task again."
     )
+
+
+def _few(batch: StagedBatch) -> bool:
+    return batch.manifest.events <= FEW_ROWS
 
 
 def _summary(receipt: Receipt) -> str:

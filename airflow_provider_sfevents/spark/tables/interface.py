@@ -48,8 +48,8 @@ class Attempt:
         dates, since an attempt has died.
     :param is_new: no table holds rows of the batch, as far as is known.
     :param fence: called right before each effect; raises where this landing must not go on.
-    :param meanwhile: called in tables with commits once the rows are in them, beside the writing of
-        the ledger's row; raises nothing.
+    :param rows_landed: called in tables with commits once the rows are in them, before the ledger's
+        row is written; returns at once.
     """
 
     folder: str
@@ -61,7 +61,7 @@ class Attempt:
     dates: Mapping[str, Sequence[str]] | None
     is_new: bool
     fence: Callable[[], None]
-    meanwhile: Callable[[], None]
+    rows_landed: Callable[[], None]
 
 
 class Dialect(Protocol):

@@ -126,7 +126,7 @@ class Arrived:
     ) -> None:
         self._spark = state.spark
         self._state = state
-        self._number = number
+        self.number = number
         self._folder = folder
         self._few = few if size <= FEW_BYTES else -1
         self._size = size
@@ -157,7 +157,7 @@ class Arrived:
         rows = self._state.set_aside(tables.OPEN_TRANSACTION, pinned=True)
         is_open, is_stale = open_conditions(place, progress)
         # With a batch of many events the texts are not read.
-        texts = "event_text" if self._number <= self._few else "''"
+        texts = "event_text" if self.number <= self._few else "''"
         (found,) = collected(
             rows.selectExpr(
                 f"count_if({is_open}) AS open_rows",
@@ -165,7 +165,7 @@ class Arrived:
                 f"coalesce(sum(length({texts})) FILTER (WHERE {is_open}), 0) AS held_size",
             )
         )
-        self._total = self._number + found["open_rows"]
+        self._total = self.number + found["open_rows"]
         self.few = self._total <= self._few and self._size + found["held_size"] <= FEW_BYTES
         if found["open_rows"]:
             held = rows.where(is_open)
@@ -218,7 +218,7 @@ class Arrived:
         found: list[DataFrame] = []
         number = 0
         for at, find in enumerate(sources):
-            if number == self._number:
+            if number == self.number:
                 break
             known = frozenset(
                 ordinal
@@ -232,9 +232,9 @@ class Arrived:
                 there = rows.count()
             number += there
             found.append(rows)
-        if number != self._number:
+        if number != self.number:
             raise StagingError(
-                f"The batch has {counted(self._number, 'event')}, and {number} were found in the "
+                f"The batch has {counted(self.number, 'event')}, and {number} were found in the "
                 "event tables and the staged files: rows "
                 "changed meanwhile. Nothing was applied. Run the task again."
             )

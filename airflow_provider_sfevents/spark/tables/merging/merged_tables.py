@@ -27,7 +27,7 @@ from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import ConfigurationError, NotLandedError, StagingError
 from airflow_provider_sfevents.spark.schema import envelope
-from airflow_provider_sfevents.spark.side_by_side import beside, side_by_side
+from airflow_provider_sfevents.spark.side_by_side import side_by_side
 from airflow_provider_sfevents.spark.tables import file_moves, statements
 from airflow_provider_sfevents.spark.tables.merging import merge_statements
 from airflow_provider_sfevents.spark.tables.merging.conflicts import T, retry_conflicts
@@ -144,8 +144,8 @@ class MergedTables:
                     self._again(partial(self._remove, table, attempt))
         self._check(attempt, uncounted)
         steps.reached(steps.LANDING_LANDED, landed.batch_id)
-        with beside(attempt.meanwhile):
-            self._again(partial(self._say_landed, attempt))
+        attempt.rows_landed()
+        self._again(partial(self._say_landed, attempt))
 
     def _say_landed(self, attempt: Attempt) -> None:
         """Write the ledger's row and read it back: without atomic renames a commit may be lost."""
