@@ -98,14 +98,15 @@ def land_and_apply(
     if options.flush:
         return _flush(spark, options, stores)
     state = _open(spark, options, stores)
-    with ExitStack() as stack:
-        start = partial(_started, stack, state, options)
-        with beside(start) as beginning:
+    with ExitStack() as runs:
+        start = partial(_started, runs, state, options)
+        # Decisions end before the run, whose folder they write to.
+        with beside(start) as beginning, ExitStack() as decisions:
             decided: Deciding | None = None
 
             def decide(landed: LandedBatch) -> None:
                 nonlocal decided
-                decided = stack.enter_context(_deciding(landed, beginning, options))
+                decided = decisions.enter_context(_deciding(landed, beginning, options))
 
             def apply(receipt: Receipt, landed: LandedBatch) -> Receipt:
                 started, staged = beginning.result(), landed.staged.manifest
@@ -209,15 +210,15 @@ def _admitted(run: ApplyRun, batch: ChangeBatch) -> tuple[Progress | None, Admis
     return progress, admission
 
 
-def _started(stack: ExitStack, state: StateTables, options: ApplyOptions) -> Started:
+def _started(runs: ExitStack, state: StateTables, options: ApplyOptions) -> Started:
     """Begin the apply of a batch, for which it need not have landed.
 
-    :param stack: ends the run.
+    :param runs: ends the run.
     """
     url = options.manifest_url
     manifest = Manifest.from_json(state.files.read_text(url), url)
     batch = batch_of(manifest)
-    run = stack.enter_context(_begun(state, options))
+    run = runs.enter_context(_begun(state, options))
     _, admission = _admitted(run, batch)
     arrived = Arrived(state, manifest.events, f"{run.folder}/arrived", manifest.bytes)
     is_next = admission.kind != "rerun"
@@ -295,7 +296,9 @@ def _read(landed: LandedBatch, options: ApplyOptions, started: Started) -> Entit
     run, batch = started.run, started.batch
     columns = entity_columns(run.state, landed, options.on_type_change)
     reading = EventPlace(generation=started.admission.generation, batch_number=batch.batch_number)
-    started.arrived.find(LandedEvents(run.state, landed, reading, columns.ways).sources())
+    few = started.arrived.few
+    events = LandedEvents(run.state, landed, reading, columns.ways, few=few)
+    started.arrived.find(events.sources())
     return EntityLayouts(
         layouts={name: layout_of(one.after.columns) for name, one in columns.evolutions.items()},
         record=partial(run.state.types.keep, columns.evolutions),

@@ -25,21 +25,23 @@ from airflow_provider_sfevents.spark.current_state.event_rows import (
     events_sql,
     undecodable_events,
 )
-from airflow_provider_sfevents.spark.current_state.frames import mapped, together
+from airflow_provider_sfevents.spark.current_state.frames import acted, mapped, together
 from airflow_provider_sfevents.spark.current_state.value_translation import (
     Translation,
     translation,
 )
 from airflow_provider_sfevents.spark.landing.staged_batch import events_by_schema
 from airflow_provider_sfevents.spark.schema.event_columns import evolved
+from airflow_provider_sfevents.spark.side_by_side import side_by_side
 from airflow_provider_sfevents.spark.tables import file_moves
 from airflow_provider_sfevents.spark.tables.merging.merged_tables import MergedTables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
     from pyspark.sql import DataFrame
 
+    from airflow_provider_sfevents.spark.current_state.frames import Act
     from airflow_provider_sfevents.spark.current_state.state_tables import StateTables
     from airflow_provider_sfevents.spark.landing.landed_batch import LandedBatch
     from airflow_provider_sfevents.spark.schema.event_columns import EventType
@@ -95,6 +97,7 @@ class LandedEvents:
     """Reads a batch's events from event tables, quarantine and staged files.
 
     :param ways: as of `EntityColumns`.
+    :param few: the driver converts rows to events, for which no executor's Python is started.
     :raises ConfigurationError: the event tables are of a format that applying cannot read.
     """
 
@@ -104,6 +107,8 @@ class LandedEvents:
         landed: LandedBatch,
         reading: EventPlace,
         ways: Mapping[str, Translation],
+        *,
+        few: bool,
     ) -> None:
         if not isinstance(landed.tables, MergedTables):
             raise ConfigurationError(
@@ -116,6 +121,7 @@ class LandedEvents:
         self._dates = landed.dates
         self._reading = reading
         self._ways = ways
+        self._few = few
 
     def sources(self) -> tuple[Callable[[frozenset[int]], DataFrame], ...]:
         """The sources of the events, the usual one first (`event_intake.Arrived`)."""
@@ -125,18 +131,19 @@ class LandedEvents:
         types = self._staged.plan.types
         # A type's rows are in one file or two, each of which one task would read.
         tasks = self._staged.manifest.events // (_IN_A_TASK * max(len(types), 1))
-        found: list[DataFrame] = []
-        for kind in types:
-            rows = self._rows(kind.name, event_columns(kind.columns))
-            found.append(self._events(kind, rows.repartition(tasks) if tasks > 1 else rows))
-        return self._together(found)
+
+        def rows(kind: EventType) -> DataFrame:
+            found = self._rows(kind.name, event_columns(kind.columns))
+            return found.repartition(tasks) if tasks > 1 else found
+
+        return self._together(rows)
 
     def _quarantined(self, known: frozenset[int]) -> DataFrame:
         return self._broken(self._rows(file_moves.QUARANTINE, QUARANTINED_SQL), known)
 
     def _left_out(self, known: frozenset[int]) -> DataFrame:
         decode = partial(self._staged.decoded, self._spark, keep_payload=False, left_out=known)
-        return self._together(self._events(kind, decode(kind)) for kind in self._staged.plan.types)
+        return self._together(decode)
 
     def _left_out_undecodable(self, known: frozenset[int]) -> DataFrame:
         return self._broken(self._staged.undecodable(self._spark, left_out=known), known)
@@ -149,13 +156,20 @@ class LandedEvents:
         entity = entity_of(kind.name)
         way = self._ways.get(kind.name, Translation())
         act = partial(decoded_events, self._reading, entity, way)
-        return mapped(rows, act, events_sql(entity, way.columns))
+        return self._mapped(rows, act, events_sql(entity, way.columns))
 
     def _broken(self, rows: DataFrame, known: frozenset[int]) -> DataFrame:
         schemas = dict(self._staged.plan.schemas)
         act = partial(undecodable_events, self._reading, schemas, known)
-        return mapped(rows, act, EVENTS_SQL)
+        return self._mapped(rows, act, EVENTS_SQL)
 
-    def _together(self, frames: Iterable[DataFrame]) -> DataFrame:
+    def _mapped(self, rows: DataFrame, act: Act, columns: str) -> DataFrame:
+        if self._few:
+            return acted(self._spark, rows, act, columns, "", few=True)
+        return mapped(rows, act, columns)
+
+    def _together(self, rows: Callable[[EventType], DataFrame]) -> DataFrame:
+        """Convert the rows of all event types to events."""
+        found = side_by_side(lambda kind: self._events(kind, rows(kind)), self._staged.plan.types)
         # A union with rows of another session would be planned with that session's settings.
-        return together(list(frames) or [self._spark.createDataFrame([], EVENTS_SQL)])
+        return together(found or [self._spark.createDataFrame([], EVENTS_SQL)])
