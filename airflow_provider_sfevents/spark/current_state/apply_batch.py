@@ -11,9 +11,10 @@ concurrent runs the one that began first gives way (`apply_run`).
 
 from __future__ import annotations
 
+import json
 import logging
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -39,16 +40,16 @@ from airflow_provider_sfevents.spark.current_state.apply_events import (
     take_tables,
 )
 from airflow_provider_sfevents.spark.current_state.apply_run import begun
-from airflow_provider_sfevents.spark.current_state.event_rows import EventPlace
+from airflow_provider_sfevents.spark.current_state.event_rows import EventPlace, entity_of
 from airflow_provider_sfevents.spark.current_state.intake.event_intake import Arrived
 from airflow_provider_sfevents.spark.current_state.intake.landed_events import (
     LandedEvents,
     entity_columns,
 )
-from airflow_provider_sfevents.spark.current_state.state_tables import open_state, progress_of
+from airflow_provider_sfevents.spark.current_state.state_tables import SEEN, open_state, progress_of
 from airflow_provider_sfevents.spark.files import Files
 from airflow_provider_sfevents.spark.landing.land_batch import land
-from airflow_provider_sfevents.spark.landing.staged_batch import ensure_staged
+from airflow_provider_sfevents.spark.landing.staged_batch import ensure_staged, read_schemas
 from airflow_provider_sfevents.spark.side_by_side import beside
 from airflow_provider_sfevents.spark.tables.type_records import ColumnsMovedError, TypeRecords
 from airflow_provider_sfevents.staging import layout
@@ -72,6 +73,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _PLANS = 10
+_LOOKS = 8
+"""Schemas whose entities' tables are looked at beforehand: each look is a Spark job."""
 
 
 def land_and_apply(
@@ -223,6 +226,8 @@ def _started(runs: ExitStack, state: StateTables, options: ApplyOptions) -> Star
     arrived = Arrived(state, manifest.events, f"{run.folder}/arrived", manifest.bytes)
     is_next = admission.kind != "rerun"
     entries = take_tables(run, batch, admission, arrived) if is_next else {}
+    if is_next and arrived.few:
+        runs.enter_context(beside(partial(_look, state, url, manifest)))
     return Started(
         run=run,
         batch=batch,
@@ -230,6 +235,16 @@ def _started(runs: ExitStack, state: StateTables, options: ApplyOptions) -> Star
         arrived=arrived,
         entries=entries,
     )
+
+
+def _look(state: StateTables, url: str, manifest: Manifest) -> None:
+    """Look at the tables that few events are looked up in, while the batch lands."""
+    # An error comes again when the table is read.
+    with suppress(Exception):
+        schemas, _ = read_schemas(state.files, url.rpartition("/")[0], manifest.schemas[:_LOOKS])
+        entities = {entity_of(json.loads(schema)["name"]) for schema in schemas.values()}
+        for table in (SEEN, *sorted(entities - {""})):
+            state.look(table)
 
 
 def batch_of(manifest: Manifest) -> ChangeBatch:
