@@ -46,7 +46,12 @@ from airflow_provider_sfevents.spark.current_state.intake.landed_events import (
     LandedEvents,
     entity_columns,
 )
-from airflow_provider_sfevents.spark.current_state.state_tables import SEEN, open_state, progress_of
+from airflow_provider_sfevents.spark.current_state.state_tables import (
+    PROGRESS,
+    SEEN,
+    open_state,
+    progress_of,
+)
 from airflow_provider_sfevents.spark.files import Files
 from airflow_provider_sfevents.spark.landing.land_batch import land
 from airflow_provider_sfevents.spark.landing.staged_batch import ensure_staged, read_schemas
@@ -243,7 +248,7 @@ def _look(state: StateTables, url: str, manifest: Manifest) -> None:
     with suppress(Exception):
         schemas, _ = read_schemas(state.files, url.rpartition("/")[0], manifest.schemas[:_LOOKS])
         entities = {entity_of(json.loads(schema)["name"]) for schema in schemas.values()}
-        for table in (SEEN, *sorted(entities - {""})):
+        for table in (PROGRESS, SEEN, *sorted(entities - {""})):
             state.look(table)
 
 
