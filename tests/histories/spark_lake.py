@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
@@ -76,15 +77,12 @@ def applied(
     :param rows: the events.
     """
 
-    def start() -> Started:
-        entries = take_tables(run, batch, admission, arrived)
-        return Started(run=run, batch=batch, admission=admission, arrived=arrived, entries=entries)
-
     def read(_: Started) -> EntityLayouts:
         arrived.find([lambda _: rows])
         return EntityLayouts(layouts=layouts)
 
-    with beside(start) as begun_run, deciding(begun_run, read) as decided:
+    start = partial(take_tables, run, batch, admission, arrived)
+    with beside(start) as started, deciding(started, read) as decided:
         return apply_events(decided)
 
 

@@ -30,7 +30,7 @@ from airflow_provider_sfevents.spark.changes.source import (
 )
 from airflow_provider_sfevents.spark.changes.transactions import SILENCE
 from airflow_provider_sfevents.spark.current_state.apply_events import (
-    Deciding,
+    Decisions,
     EntityLayouts,
     Started,
     apply_events,
@@ -108,13 +108,13 @@ def land_and_apply(
     state = _open(spark, options, stores)
     with ExitStack() as runs:
         start = partial(_started, runs, state, options)
-        # Decisions end before the run, whose folder they write to.
-        with beside(start) as beginning, ExitStack() as decisions:
-            decided: Deciding | None = None
+        # A thread that decides ends before the run, whose folder it writes to.
+        with beside(start) as beginning, ExitStack() as threads:
+            decided: Decisions | None = None
 
             def decide(landed: LandedBatch) -> None:
                 nonlocal decided
-                decided = decisions.enter_context(_deciding(landed, beginning, options))
+                decided = threads.enter_context(_deciding(landed, beginning, options))
 
             def apply(receipt: Receipt, landed: LandedBatch) -> Receipt:
                 started, staged = beginning.result(), landed.staged.manifest
@@ -229,17 +229,12 @@ def _started(runs: ExitStack, state: StateTables, options: ApplyOptions) -> Star
     run = runs.enter_context(_begun(state, options))
     _, admission = _admitted(run, batch)
     arrived = Arrived(state, manifest.events, f"{run.folder}/arrived", manifest.bytes)
-    is_next = admission.kind != "rerun"
-    entries = take_tables(run, batch, admission, arrived) if is_next else {}
-    if is_next and arrived.few:
+    if admission.kind == "rerun":
+        return Started(run=run, batch=batch, admission=admission, arrived=arrived, entries={})
+    started = take_tables(run, batch, admission, arrived)
+    if arrived.few:
         runs.enter_context(beside(partial(_look, state, url, manifest)))
-    return Started(
-        run=run,
-        batch=batch,
-        admission=admission,
-        arrived=arrived,
-        entries=entries,
-    )
+    return started
 
 
 def _look(state: StateTables, url: str, manifest: Manifest) -> None:
@@ -276,7 +271,7 @@ def _applied(
     state: StateTables,
     options: ApplyOptions,
     begun: Future[Started],
-    decided: Deciding | None,
+    decided: Decisions | None,
     start: Callable[[], Started],
 ) -> dict[str, int]:
     """Apply a batch; start again if another job has recorded columns meanwhile.
@@ -307,7 +302,7 @@ def _applied(
 
 def _deciding(
     landed: LandedBatch, begun: Future[Started], options: ApplyOptions
-) -> AbstractContextManager[Deciding]:
+) -> AbstractContextManager[Decisions]:
     return deciding(begun, partial(_read, landed, options))
 
 
@@ -338,17 +333,7 @@ def _flushed(run: ApplyRun, batch: ChangeBatch, progress: Progress) -> dict[str,
     )
     again = Admission(kind="next", generation=progress.generation)
     nothing = Arrived(run.state, 0, f"{run.folder}/arrived")
-
-    def start() -> Started:
-        entries = take_tables(run, silent, again, nothing)
-        return Started(
-            run=run,
-            batch=silent,
-            admission=again,
-            arrived=nothing,
-            entries=entries,
-        )
-
+    start = partial(take_tables, run, silent, again, nothing)
     with beside(start) as begun, deciding(begun, lambda _: EntityLayouts(layouts={})) as decided:
         return apply_events(decided)
 

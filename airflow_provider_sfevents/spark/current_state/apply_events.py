@@ -96,7 +96,7 @@ class _Sorted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deciding:
+class Decisions:
     """Decisions about a batch's events, which a thread finds (`deciding`).
 
     :param begun: as of `deciding`.
@@ -113,24 +113,29 @@ class Deciding:
 
 def take_tables(
     run: ApplyRun, batch: ChangeBatch, admission: Admission, arrived: Arrived
-) -> Mapping[str, EntityResync]:
+) -> Started:
     """Take the tables, and read of them what needs no event of the batch.
 
     :param admission: by `source.admit`; the batch is the next one.
-    :returns: the resync entries.
     """
     progress = progress_of(run.progress)
     check_first_batch(progress, batch, run.new_entities)
     run.take()
     with beside(run.state.entries) as reading:
         arrived.read_held((admission.generation, batch.batch_number), progress)
-    return reading.result()
+    return Started(
+        run=run,
+        batch=batch,
+        admission=admission,
+        arrived=arrived,
+        entries=reading.result(),
+    )
 
 
 @contextmanager
 def deciding(
     begun: Future[Started], read: Callable[[Started], EntityLayouts]
-) -> Iterator[Deciding]:
+) -> Iterator[Decisions]:
     """Decide about a batch's events in a thread while the block runs.
 
     Tables are read alone; what is written are files of the run. An error is one of the futures'
@@ -142,7 +147,7 @@ def deciding(
         sorting = pool.submit(copy_context().run, _sort, begun, read, settings)
         folding = pool.submit(copy_context().run, _fold_all, begun, sorting)
         try:
-            yield Deciding(begun=begun, sorting=sorting, folding=folding, settings=settings)
+            yield Decisions(begun=begun, sorting=sorting, folding=folding, settings=settings)
         except BaseException:
             folding.cancel()
             raise
@@ -186,8 +191,11 @@ def _sort(
     )
 
 
-def apply_events(decided: Deciding) -> dict[str, int]:
-    """Apply a batch's events as is decided about them; the batch has landed."""
+def apply_events(decided: Decisions) -> dict[str, int]:
+    """Apply a batch's events as is decided about them; the batch has landed.
+
+    :returns: counts, as of `land_and_apply`.
+    """
     started, found = decided.begun.result(), decided.sorting.result()
     run, batch, arrived = started.run, started.batch, started.arrived
     if found is None:
