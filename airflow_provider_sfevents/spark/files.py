@@ -26,6 +26,12 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.stores.object_files import Stores
     from airflow_provider_sfevents.spark.stores.parquet_footers import Footer
 
+_OTHER_DISK = (
+    "{} has written into {}, and what it wrote is not {}: the Spark Connect server has another "
+    "disk there. Nothing was landed. Give an object store, or a folder that both have under this "
+    "path; or land by spark-submit."
+)
+
 
 class Files:
     """Operations of a landing on files. Each raises `StagingError` if the store refuses.
@@ -36,6 +42,7 @@ class Files:
 
     def __init__(self, spark: SparkSession, stores: Stores | None = None) -> None:
         self._local = LocalFiles()
+        self._spark = spark
         self._is_remote = is_remote(spark)
         self._other: HadoopFiles | ObjectFiles = (
             ObjectFiles(stores or local_only) if self._is_remote else HadoopFiles(spark)
@@ -116,13 +123,29 @@ class Files:
 
         :raises ConfigurationError: it is not: a Spark Connect server has a disk of its own there.
         """
-        proof = f"{folder}/_SUCCESS"
-        if self._is_remote and local_path(folder) is not None and not self._local.exists(proof):
-            raise ConfigurationError(
-                f"Spark has written into {folder}, and what it wrote is not on this machine: the "
-                "Spark Connect server has another disk there. Nothing was landed. Give an object "
-                "store, or a folder that both have under this path; or land by spark-submit."
-            )
+        if self._is_far(folder) and not self._local.exists(f"{folder}/_SUCCESS"):
+            raise ConfigurationError(_OTHER_DISK.format("Spark", folder, "on this machine"))
+
+    def check_seen(self, folder: str) -> None:
+        """Check that Spark sees the local folder which this process has just written into.
+
+        :raises ConfigurationError: it does not, as of `check_shared`.
+        """
+        from pyspark.errors import AnalysisException
+
+        if not self._is_far(folder):
+            return
+        try:
+            _ = self._spark.read.schema("one int").parquet(folder).schema
+        except AnalysisException as error:
+            if error.getCondition() != "PATH_NOT_FOUND":
+                raise
+            there = "where the Spark Connect server reads"
+            raise ConfigurationError(_OTHER_DISK.format("This process", folder, there)) from error
+
+    def _is_far(self, folder: str) -> bool:
+        """Tell whether another machine may have another local folder under this path."""
+        return self._is_remote and local_path(folder) is not None
 
     def _store(self, url: str) -> LocalFiles | HadoopFiles | ObjectFiles:
         is_local = local_path(url) is not None and self._other.is_local(url)

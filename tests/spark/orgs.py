@@ -16,6 +16,7 @@ from airflow_provider_sfevents.spark.current_state.state_tables import (
     StateTables,
     open_state,
 )
+from airflow_provider_sfevents.spark.landing.landed_batch import FEW_BYTES
 from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from airflow_provider_sfevents.staging.manifest import Manifest
 from tests.harness.step_hooks import no_step, on_steps
@@ -155,7 +156,10 @@ def event(
 
 @dataclass
 class CurrentState:
-    """Current-state tables on this disk, and the event tables beside them."""
+    """Current-state tables on this disk, and the event tables beside them.
+
+    :param few: False: manifests say that a batch is too large for the driver.
+    """
 
     spark: Any
     root: str
@@ -164,6 +168,7 @@ class CurrentState:
     options: dict[str, Any] = field(default_factory=lambda: {"new_entities": "empty"})
     batch_number: int = 0
     end: str = "earliest"
+    few: bool = True
 
     def stage(self, *events: tuple[str, bytes], ended_by: str = "idle_seconds", **more: Any) -> str:
         """Stage the next batch, and return the URL of its manifest."""
@@ -174,6 +179,7 @@ class CurrentState:
             "end": f"{self.batch_number:020x}",
             "ended_by": ended_by,
             "topic": "/data/ChangeEvents",
+            **({} if self.few else {"bytes": FEW_BYTES + 1}),
             **more,
         }
         self.end = str(said["end"])

@@ -1,4 +1,4 @@
-"""An apply reads its events from the event tables.
+"""An apply reads its events as they land: few from the landing's files, many from the event tables.
 
 This includes events that the landing left out as duplicates, and events whose values are in other
 columns of the event table. Landings that leave out duplicates, and applies, are tested in both
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_sfevents.spark.changes.tables import ROLES
+from airflow_provider_sfevents.spark.current_state.frames import read_here
 from airflow_provider_sfevents.spark.current_state.state_tables import STATE_TABLES, open_state
 from airflow_provider_sfevents.spark.landing.land_batch import land
 from airflow_provider_sfevents.spark.tables.merging.merged_tables import MergedTables
@@ -33,11 +34,14 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
-def state(spark: Any, staging: Staging, tmp_path: Path, jars: Any) -> CurrentState:
+@pytest.fixture(params=[True, False], ids=["few", "many"])
+def state(
+    spark: Any, staging: Staging, tmp_path: Path, jars: Any, request: pytest.FixtureRequest
+) -> CurrentState:
     """Tables of the format with the quicker commits, for rules that do not depend on the format."""
     or_skip(lambda: jars.iceberg)
-    return CurrentState(spark, str(tmp_path / "current state"), "iceberg", staging)
+    root = str(tmp_path / "current state")
+    return CurrentState(spark, root, "iceberg", staging, few=request.param)
 
 
 @pytest.fixture
@@ -108,7 +112,7 @@ def test_a_change_that_is_delivered_again_changes_nothing(
 def test_events_are_there_to_read_before_the_landing_has_ended(
     state: CurrentState, staging: Staging
 ) -> None:
-    """A landing passes its rows on while it writes the ledger's row: all, and each once."""
+    """A landing passes its rows on before its last commit: all, and each once."""
     log = by_path(state.table_format, state.spark, Path(state.log))
     batch = state.stage(
         event(staging, 1, "CREATE", A, Industry="Mining"),
@@ -119,12 +123,17 @@ def test_events_are_there_to_read_before_the_landing_has_ended(
 
     def read(landed: LandedBatch) -> None:
         (table,) = landed.dates
+        if landed.contents:
+            assert landed.tables.schema(table) is None
+            found = read_here(landed.contents.values(), "batch_ordinal BIGINT")
+            seen.extend(found.column(0).to_pylist())
+            return
         batch_id = landed.staged.manifest.batch_id
         assert isinstance(landed.tables, MergedTables)
         rows = landed.tables.of_batch(table, batch_id, landed.dates[table], "batch_ordinal INT")
         seen.extend(row[0] for row in rows.collect())
 
-    land(state.spark, log.options(batch), rows_landed=read)
+    land(state.spark, log.options(batch), rows_found=read)
 
     assert sorted(seen) == [0, 1]
 

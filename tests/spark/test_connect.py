@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.spark.files import Files
 from airflow_provider_sfevents.spark.tables.sessions import few_rows
 from airflow_provider_sfevents.submit.connect_session import ConnectSession
 from tests.spark.connected import server_url, session_of, spark
 from tests.spark.test_landing import test_each_event_type_lands_in_its_own_table
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["server_url", "spark", "test_each_event_type_lands_in_its_own_table"]
 
@@ -16,6 +23,18 @@ pytestmark = [
     pytest.mark.timeout(900),
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
+
+
+def test_a_server_that_does_not_see_what_the_worker_wrote_is_refused(
+    server_url: str, tmp_path: Path
+) -> None:
+    """The error names the folder and the remedy."""
+    with session_of(server_url) as session:
+        files = Files(session)
+        files.check_seen(str(tmp_path))
+        files.check_seen("s3a://lake/none")
+        with pytest.raises(ConfigurationError, match=r"This process .*none.*another disk there"):
+            files.check_seen(f"{tmp_path}/none")
 
 
 def test_the_error_of_a_block_is_told_where_its_server_is_gone(server_url: str) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.exceptions import NotLandedError
+from airflow_provider_sfevents.spark.landing.landed_batch import FEW_BYTES
 from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Receipt
@@ -28,11 +29,14 @@ pytestmark = [
 ]
 
 
-def test_each_event_type_lands_in_its_own_table(spark: Any, staging: Staging, lake: Lake) -> None:
+@pytest.mark.parametrize("size", [1, FEW_BYTES + 1], ids=["in the driver", "in tasks"])
+def test_each_event_type_lands_in_its_own_table(
+    spark: Any, staging: Staging, lake: Lake, size: int
+) -> None:
     """Each event type lands in its own table, as one file for each date and staged file."""
     alerts = [staging.event("alert", CreatedDate=0, CreatedById="005A", At__c=1)] * 2
     manifest = staging.write(
-        [*(staging.order(n, day=n % 2) for n in range(6)), *alerts], per_part=4
+        [*(staging.order(n, day=n % 2) for n in range(6)), *alerts], per_part=4, bytes=size
     )
 
     receipt = land_in(spark, lake, manifest)

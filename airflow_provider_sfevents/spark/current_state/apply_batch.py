@@ -1,20 +1,19 @@
 """Applying a landed batch: events are sorted, folded into records, and written table by table.
 
 The order of effects, each of which may be the last one before a kill: 1. the run takes the tables,
-while the batch lands; 2. once the batch's rows are in the event tables, everything is read and
-decided, and outcomes are written into a folder of the run's own; once the batch has landed, new
-identities go to `seen`, where they count once the batch is applied; 3. columns' types are recorded,
-tables made or widened; 4. one commit for each table, in the order of `changes.tables.APPLY_ORDER`;
-5. the folder goes. A run after a job that died repeats all of it, with the same result. Of two
+while the batch lands; 2. everything is read and decided: about few events while their rows are
+being committed to the event tables, about many once they are there, with outcomes in a folder of
+the run's own; once the batch has landed, new identities go to `seen`, where they count once the
+batch is applied; 3. columns' types are recorded, tables made or widened; 4. one commit for each
+table, in the order of `changes.tables.APPLY_ORDER`; 5. the folder goes. A run after a job that died repeats all of it, with the same result. Of two
 concurrent runs the one that began first gives way (`apply_run`).
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import time
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -40,21 +39,19 @@ from airflow_provider_sfevents.spark.current_state.apply_events import (
     take_tables,
 )
 from airflow_provider_sfevents.spark.current_state.apply_run import begun
-from airflow_provider_sfevents.spark.current_state.event_rows import EventPlace, entity_of
+from airflow_provider_sfevents.spark.current_state.event_rows import EventPlace
 from airflow_provider_sfevents.spark.current_state.intake.event_intake import Arrived
 from airflow_provider_sfevents.spark.current_state.intake.landed_events import (
     LandedEvents,
     entity_columns,
 )
 from airflow_provider_sfevents.spark.current_state.state_tables import (
-    PROGRESS,
-    SEEN,
     open_state,
     progress_of,
 )
 from airflow_provider_sfevents.spark.files import Files
 from airflow_provider_sfevents.spark.landing.land_batch import land
-from airflow_provider_sfevents.spark.landing.staged_batch import ensure_staged, read_schemas
+from airflow_provider_sfevents.spark.landing.staged_batch import ensure_staged
 from airflow_provider_sfevents.spark.side_by_side import beside
 from airflow_provider_sfevents.spark.tables.type_records import ColumnsMovedError, TypeRecords
 from airflow_provider_sfevents.staging import layout
@@ -78,8 +75,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _PLANS = 10
-_LOOKS = 8
-"""Schemas whose entities' tables are looked at beforehand: each look is a Spark job."""
 
 
 def land_and_apply(
@@ -123,7 +118,7 @@ def land_and_apply(
                 counts = _applied(landed, state, options, beginning, decided, start)
                 return replace(receipt, applied=counts)
 
-            return land(spark, landing, rows_landed=decide, finish=apply, stores=stores)
+            return land(spark, landing, rows_found=decide, finish=apply, stores=stores)
 
 
 def _check_form(receipt: Receipt, batch: ChangeBatch, events: int) -> None:
@@ -231,20 +226,7 @@ def _started(runs: ExitStack, state: StateTables, options: ApplyOptions) -> Star
     arrived = Arrived(state, manifest.events, f"{run.folder}/arrived", manifest.bytes)
     if admission.kind == "rerun":
         return Started(run=run, batch=batch, admission=admission, arrived=arrived, entries={})
-    started = take_tables(run, batch, admission, arrived)
-    if arrived.few:
-        runs.enter_context(beside(partial(_look, state, url, manifest)))
-    return started
-
-
-def _look(state: StateTables, url: str, manifest: Manifest) -> None:
-    """Look at the tables that few events are looked up in, while the batch lands."""
-    # An error comes again when the table is read.
-    with suppress(Exception):
-        schemas, _ = read_schemas(state.files, url.rpartition("/")[0], manifest.schemas[:_LOOKS])
-        entities = {entity_of(json.loads(schema)["name"]) for schema in schemas.values()}
-        for table in (PROGRESS, SEEN, *sorted(entities - {""})):
-            state.look(table)
+    return take_tables(run, batch, admission, arrived)
 
 
 def batch_of(manifest: Manifest) -> ChangeBatch:

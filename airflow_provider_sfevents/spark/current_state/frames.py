@@ -29,11 +29,6 @@ if TYPE_CHECKING:
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-FEW = 1_000
-"""So many events, and as many records, are few."""
-FEW_BYTES = 16 * 1024 * 1024
-"""Events with more bytes are not few, however many they are."""
-
 
 def collected(rows: DataFrame) -> list[dict[str, Any]]:
     """Collect rows with instants in UTC; PySpark's own `collect` loses the time zone."""
@@ -132,13 +127,31 @@ def acted(
 
     :param columns: of the result, as DDL; `folder` as for `once`.
     """
-    import pyarrow as pa
-
     if not few:
         return once(spark, mapped(rows, act, columns), folder, few=False)
+    return acted_here(spark, rows.toArrow(), act, columns)
+
+
+def acted_here(spark: SparkSession, rows: pa.Table, act: Act, columns: str) -> DataFrame:
+    """Map rows in the driver; `columns` as of `acted`."""
+    import pyarrow as pa
+
     schema = parsed(columns)
-    made = act(iter(rows.toArrow().to_batches()))
+    made = act(iter(rows.to_batches()))
     return _frame(spark, pa.Table.from_batches(made, _arrow(schema)), schema)
+
+
+def read_here(files: Iterable[bytes], columns: str) -> pa.Table:
+    """Read the contents of Parquet files in the driver.
+
+    :param columns: as DDL; each file has them.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    wanted = _arrow(parsed(columns))
+    read = (pq.ParquetFile(pa.BufferReader(one)).read(columns=wanted.names) for one in files)
+    return pa.concat_tables([wanted.empty_table(), *(one.cast(wanted) for one in read)])
 
 
 def with_ids(rows: DataFrame, ids: Iterable[str]) -> DataFrame:

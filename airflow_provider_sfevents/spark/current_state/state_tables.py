@@ -22,7 +22,6 @@ from airflow_provider_sfevents.spark.current_state.state_rows import (
     row_sql,
 )
 from airflow_provider_sfevents.spark.files import Files
-from airflow_provider_sfevents.spark.schema.field_types import quoted
 from airflow_provider_sfevents.spark.tables import statements
 from airflow_provider_sfevents.spark.tables.opening import open_dialect
 from airflow_provider_sfevents.spark.tables.projection import parsed
@@ -114,13 +113,6 @@ class StateTables:
                 return self.spark.createDataFrame([], columns)
             return self.spark.sql(statements.pinned(target, version))
         return self.spark.sql(f"SELECT * FROM {target}")  # noqa: S608 - a quoted name
-
-    def look(self, table: str) -> None:
-        """Look at a table's present version, so that the next read of it need not read its log."""
-        if self.exists(table):
-            rows = self.rows(table, "")
-            # Only the files' statistics are read: keys are never null.
-            rows.where(f"{quoted(rows.columns[0])} IS NULL").isEmpty()
 
     def set_aside(self, role: str, *, pinned: bool = False) -> DataFrame:
         """Events of one role, with the columns of that role.

@@ -25,7 +25,7 @@ from airflow_provider_sfevents.spark.landing.fence import (
     older,
     twins,
 )
-from airflow_provider_sfevents.spark.landing.landed_batch import LandedBatch
+from airflow_provider_sfevents.spark.landing.landed_batch import FEW, FEW_BYTES, LandedBatch
 from airflow_provider_sfevents.spark.landing.staged_batch import ensure_unchanged
 from airflow_provider_sfevents.spark.landing.writing import AttemptWriter
 from airflow_provider_sfevents.spark.schema.drift import drift_report
@@ -56,7 +56,7 @@ class LandingAttempt:
     """One attempt at landing one batch.
 
     :param max_quarantined: as in `LandingOptions`, as is `keep_payload`.
-    :param rows_landed: as of `land_batch.land`.
+    :param rows_found: as of `land_batch.land`.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class LandingAttempt:
         *,
         max_quarantined: int | None,
         keep_payload: bool,
-        rows_landed: Callable[[LandedBatch], None],
+        rows_found: Callable[[LandedBatch], None],
     ) -> None:
         self._spark = spark
         self._files = files
@@ -78,7 +78,7 @@ class LandingAttempt:
         self._batch = batch
         self._max_quarantined = max_quarantined
         self._keep_payload = keep_payload
-        self._rows_landed = rows_landed
+        self._rows_found = rows_found
         self._root = tables.root
         self._batch_id = batch.manifest.batch_id
         self._fence = Fence(files, self._root, tables.ledger, batch)
@@ -205,10 +205,7 @@ class LandingAttempt:
             dates=None if has_died else self._dates_it_may_have(before, writer),
             is_new=not (self._left_overs or self._is_landed),
             fence=self._before_effect,
-            rows_landed=partial(
-                self._rows_landed,
-                LandedBatch(staged=self._batch, tables=self._tables, dates=landed.dates),
-            ),
+            rows_landed=self._passed_on(writer, landed),
         )
         try:
             self._overtake(older(others, self._fence.attempt), view.claimed_by, landed)
@@ -222,6 +219,21 @@ class LandingAttempt:
         steps.reached(steps.LANDING_CLEAN, self._batch_id)
         self._clean((*others, LEFT_OVERS))
         return landed
+
+    def _passed_on(self, writer: AttemptWriter, landed: LedgerRow) -> Callable[[], None]:
+        """Pass the batch on now if the driver holds its rows; otherwise once they are in tables."""
+        manifest = self._batch.manifest
+        few = manifest.events <= FEW and manifest.bytes <= FEW_BYTES
+        batch = LandedBatch(
+            staged=self._batch,
+            tables=self._tables,
+            dates=landed.dates,
+            contents=writer.contents if few else {},
+        )
+        if not batch.contents:
+            return partial(self._rows_found, batch)
+        self._rows_found(batch)
+        return lambda: None
 
     def _overtake(
         self, outdated: Iterable[str], claimed_by: datetime | None, landed: LedgerRow

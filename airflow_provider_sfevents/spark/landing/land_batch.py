@@ -62,15 +62,16 @@ def land(
     spark: SparkSession,
     options: LandingOptions,
     *,
-    rows_landed: Callable[[LandedBatch], None] = lambda _: None,
+    rows_found: Callable[[LandedBatch], None] = lambda _: None,
     finish: Callable[[Receipt, LandedBatch], Receipt] | None = None,
     stores: Stores | None = None,
 ) -> Receipt:
     """Land a batch; if it has landed before, its rows are replaced, so each event is there once.
 
-    :param rows_landed: called with the batch when its rows are in tables of Delta or Iceberg,
-        before the ledger's row is written; returns at once. Whether the batch has landed is only
-        known when the landing has ended.
+    :param rows_found: called once with the batch when its rows can be read; returns at once. If
+        they are few, that is before they are committed; otherwise they are in tables of Delta or
+        Iceberg, and the ledger's row is not written yet. Whether the batch has landed is only known
+        when the landing has ended.
     :param finish: called with the batch when its rows are in the tables, before the receipt is
         written; returns the receipt's content.
     :param stores: as of `Files`.
@@ -91,7 +92,7 @@ def land(
         options=options.table_options(),
         landing_folder=options.landing_folder,
     )
-    landed, receipt = _landed(spark, files, tables, options, rows_landed)
+    landed, receipt = _landed(spark, files, tables, options, rows_found)
     if finish is not None:
         with few_rows(tables.spark, few=_few(landed.staged)):
             receipt = finish(receipt, landed)
@@ -112,7 +113,7 @@ def _landed(
     files: Files,
     tables: Tables,
     options: LandingOptions,
-    rows_landed: Callable[[LandedBatch], None],
+    rows_found: Callable[[LandedBatch], None],
 ) -> tuple[LandedBatch, Receipt]:
     """Plan and land; start again if another landing has recorded a table's columns meanwhile."""
     decimals = read_decimals(options.decimals)
@@ -137,7 +138,7 @@ def _landed(
                 batch,
                 max_quarantined=options.max_quarantined,
                 keep_payload=options.keep_payload,
-                rows_landed=rows_landed,
+                rows_found=rows_found,
             )
             with few_rows(tables.spark, few=_few(batch)):
                 receipt = attempt.run()

@@ -279,7 +279,7 @@ def open_batch(
         splits=splits_of(manifest.parts),
         accelerated=accelerated,
     )
-    schemas, unknown = read_schemas(files, folder, manifest.schemas)
+    schemas, unknown = _read_schemas(files, folder, manifest.schemas)
     plan = plan_batch(
         schemas,
         partial(events_by_schema, spark, looked_at),
@@ -346,7 +346,7 @@ def _check_files(files: Files, folder: str, parts: Iterable[Part]) -> None:
             )
 
 
-def read_schemas(
+def _read_schemas(
     files: Files, folder: str, schema_ids: Iterable[str]
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Read the schemas by id, and the reasons for those that the service does not have.

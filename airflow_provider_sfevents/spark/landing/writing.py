@@ -12,6 +12,7 @@ from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.spark.avro.decoder_needs import EXECUTORS_NEED, lacking
+from airflow_provider_sfevents.spark.landing.landed_batch import FEW, FEW_BYTES
 from airflow_provider_sfevents.spark.landing.table_files import FILE, PARTITIONS, PIECE, SEPARATOR
 from airflow_provider_sfevents.spark.remote import is_remote
 from airflow_provider_sfevents.spark.schema import envelope
@@ -32,9 +33,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_OF_WORKER = FEW, 4 * 2**20
+"""Events, and their bytes, that the driver decodes over Spark Connect.
 
-_FEW_BYTES = 16 * 2**20
-"""Payload bytes of a batch that the driver may decode and write."""
+It is an Airflow worker there, and decoding takes twenty times the memory of the payloads.
+"""
 
 
 class AttemptWriter:
@@ -122,9 +125,10 @@ class AttemptWriter:
         task = self._batch.file_task(
             self._spark, keep_payload=self._keep_payload, left_out=self.left_out, tables=tables
         )
-        few = manifest.events <= FEW_ROWS and manifest.bytes <= _FEW_BYTES
-        # The driver of a cluster may lack a decoder that the executors have.
-        is_here = few and not is_remote(self._spark) and not lacking(EXECUTORS_NEED)
+        most, most_bytes = _OF_WORKER if is_remote(self._spark) else (FEW_ROWS, FEW_BYTES)
+        few = manifest.events <= most and manifest.bytes <= most_bytes
+        # The driver may lack a decoder that the executors have.
+        is_here = few and not lacking(EXECUTORS_NEED)
         footers = self._write_here(task) if is_here else self._write_there(task)
         for path, footer in footers.items():
             self.written[path] = footer.rows
@@ -150,6 +154,7 @@ class AttemptWriter:
         side_by_side(
             lambda one: self._files.write_in_place(f"{self._folder}/{one}", found[one]), found
         )
+        self._files.check_seen(self._folder)
         self.contents |= found
         return {
             path: footer_of(io.BytesIO(one), envelope.EVENT_TIME) for path, one in found.items()

@@ -22,8 +22,6 @@ from airflow_provider_sfevents.spark.current_state.event_rows import (
     values_column,
 )
 from airflow_provider_sfevents.spark.current_state.frames import (
-    FEW,
-    FEW_BYTES,
     acted,
     collected,
     counted_here,
@@ -46,6 +44,7 @@ from airflow_provider_sfevents.spark.current_state.intake.seen_identities import
     seen_before,
 )
 from airflow_provider_sfevents.spark.current_state.state_rows import order_of, order_parts
+from airflow_provider_sfevents.spark.landing.landed_batch import FEW, FEW_BYTES
 from airflow_provider_sfevents.spark.schema.envelope import GONE
 from airflow_provider_sfevents.spark.schema.field_types import quoted
 from airflow_provider_sfevents.spark.side_by_side import beside

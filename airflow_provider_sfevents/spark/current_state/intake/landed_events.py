@@ -1,7 +1,8 @@
-"""Read the events of a batch from the tables that it landed in.
+"""Read the events of a batch as they land.
 
-1. Rows of the event tables come first, then those of the quarantine, each of one version of its
-   table.
+1. Few events come from the very files that are committed to the event tables and the quarantine,
+   of which the driver has the contents. Otherwise rows of the event tables come first, then those
+   of the quarantine, each of one version of its table.
 2. Events that landing left out as duplicates are decoded from the staged files: another consumer
    may have landed them, and then no batch of these tables has brought them yet.
 3. A concurrent landing of the same batch may move an event between two reads. An event that was
@@ -25,7 +26,13 @@ from airflow_provider_sfevents.spark.current_state.event_rows import (
     events_sql,
     undecodable_events,
 )
-from airflow_provider_sfevents.spark.current_state.frames import acted, mapped, together
+from airflow_provider_sfevents.spark.current_state.frames import (
+    acted,
+    acted_here,
+    mapped,
+    read_here,
+    together,
+)
 from airflow_provider_sfevents.spark.current_state.value_translation import (
     Translation,
     translation,
@@ -94,7 +101,7 @@ def entity_columns(
 
 
 class LandedEvents:
-    """Reads a batch's events from event tables, quarantine and staged files.
+    """Reads a batch's events from the landing's files or tables, and from staged files.
 
     :param ways: as of `EntityColumns`.
     :param few: the driver converts rows to events, for which no executor's Python is started.
@@ -119,13 +126,31 @@ class LandedEvents:
         self._staged = landed.staged
         self._tables = landed.tables
         self._dates = landed.dates
+        self._contents = landed.contents
         self._reading = reading
         self._ways = ways
         self._few = few
 
     def sources(self) -> tuple[Callable[[frozenset[int]], DataFrame], ...]:
         """The sources of the events, the usual one first (`event_intake.Arrived`)."""
-        return self._landed, self._quarantined, self._left_out, self._left_out_undecodable
+        left_out = (self._left_out, self._left_out_undecodable)
+        if self._contents:
+            return self._held, *left_out
+        return self._landed, self._quarantined, *left_out
+
+    def _held(self, known: frozenset[int]) -> DataFrame:
+        types = self._staged.plan.types
+        asked = [(kind.name, event_columns(kind.columns), self._decoded(kind)) for kind in types]
+        asked.append((file_moves.QUARANTINE, QUARANTINED_SQL, self._undecodable(known)))
+        found = [
+            acted_here(self._spark, read_here(contents, given), act, columns)
+            for table, given, (act, columns) in asked
+            if (contents := self._contents_of(table))
+        ]
+        return together(found)
+
+    def _contents_of(self, table: str) -> list[bytes]:
+        return [one for path, one in self._contents.items() if file_moves.table_of(path) == table]
 
     def _landed(self, _known: frozenset[int]) -> DataFrame:
         types = self._staged.plan.types
@@ -139,29 +164,31 @@ class LandedEvents:
         return self._together(rows)
 
     def _quarantined(self, known: frozenset[int]) -> DataFrame:
-        return self._broken(self._rows(file_moves.QUARANTINE, QUARANTINED_SQL), known)
+        rows = self._rows(file_moves.QUARANTINE, QUARANTINED_SQL)
+        return self._mapped(rows, *self._undecodable(known))
 
     def _left_out(self, known: frozenset[int]) -> DataFrame:
         decode = partial(self._staged.decoded, self._spark, keep_payload=False, left_out=known)
         return self._together(decode)
 
     def _left_out_undecodable(self, known: frozenset[int]) -> DataFrame:
-        return self._broken(self._staged.undecodable(self._spark, left_out=known), known)
+        rows = self._staged.undecodable(self._spark, left_out=known)
+        return self._mapped(rows, *self._undecodable(known))
 
     def _rows(self, table: str, columns: str) -> DataFrame:
         dates = self._dates.get(table, ())
         return self._tables.of_batch(table, self._staged.manifest.batch_id, dates, columns)
 
-    def _events(self, kind: EventType, rows: DataFrame) -> DataFrame:
+    def _decoded(self, kind: EventType) -> tuple[Act, str]:
+        """Return the conversion of an event type's rows, and the columns of the result."""
         entity = entity_of(kind.name)
         way = self._ways.get(kind.name, Translation())
         act = partial(decoded_events, self._reading, entity, way)
-        return self._mapped(rows, act, events_sql(entity, way.columns))
+        return act, events_sql(entity, way.columns)
 
-    def _broken(self, rows: DataFrame, known: frozenset[int]) -> DataFrame:
+    def _undecodable(self, known: frozenset[int]) -> tuple[Act, str]:
         schemas = dict(self._staged.plan.schemas)
-        act = partial(undecodable_events, self._reading, schemas, known)
-        return self._mapped(rows, act, EVENTS_SQL)
+        return partial(undecodable_events, self._reading, schemas, known), EVENTS_SQL
 
     def _mapped(self, rows: DataFrame, act: Act, columns: str) -> DataFrame:
         if self._few:
@@ -170,6 +197,8 @@ class LandedEvents:
 
     def _together(self, rows: Callable[[EventType], DataFrame]) -> DataFrame:
         """Convert the rows of all event types to events."""
-        found = side_by_side(lambda kind: self._events(kind, rows(kind)), self._staged.plan.types)
+        found = side_by_side(
+            lambda kind: self._mapped(rows(kind), *self._decoded(kind)), self._staged.plan.types
+        )
         # A union with rows of another session would be planned with that session's settings.
         return together(found or [self._spark.createDataFrame([], EVENTS_SQL)])
