@@ -111,7 +111,9 @@ class LocalSparkConnect:
             "spark.driver.host": "127.0.0.1",
             "spark.ui.port": str(ui_port),
             "spark.log.level": "WARN",
-            "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
+            "spark.driver.extraJavaOptions": (
+                "-XX:+UseSerialGC -XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=40"
+            ),
             "spark.sql.warehouse.dir": str(folder / "warehouse"),
             **(_DELTA if is_delta else {}),
             **(conf or {}),

@@ -123,7 +123,7 @@ class Files:
 
         :raises ConfigurationError: it is not: a Spark Connect server has a disk of its own there.
         """
-        if self._is_far(folder) and not self._local.exists(f"{folder}/_SUCCESS"):
+        if self._may_differ(folder) and not self._local.exists(f"{folder}/_SUCCESS"):
             raise ConfigurationError(_OTHER_DISK.format("Spark", folder, "on this machine"))
 
     def check_seen(self, folder: str) -> None:
@@ -133,7 +133,7 @@ class Files:
         """
         from pyspark.errors import AnalysisException
 
-        if not self._is_far(folder):
+        if not self._may_differ(folder):
             return
         try:
             _ = self._spark.read.schema("one int").parquet(folder).schema
@@ -143,8 +143,8 @@ class Files:
             there = "where the Spark Connect server reads"
             raise ConfigurationError(_OTHER_DISK.format("This process", folder, there)) from error
 
-    def _is_far(self, folder: str) -> bool:
-        """Tell whether another machine may have another local folder under this path."""
+    def _may_differ(self, folder: str) -> bool:
+        """Tell whether Spark may have another folder under this path, on a disk of its own."""
         return self._is_remote and local_path(folder) is not None
 
     def _store(self, url: str) -> LocalFiles | HadoopFiles | ObjectFiles:

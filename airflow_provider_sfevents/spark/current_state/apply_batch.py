@@ -5,8 +5,9 @@ while the batch lands; 2. everything is read and decided: about few events while
 being committed to the event tables, about many once they are there, with outcomes in a folder of
 the run's own; once the batch has landed, new identities go to `seen`, where they count once the
 batch is applied; 3. columns' types are recorded, tables made or widened; 4. one commit for each
-table, in the order of `changes.tables.APPLY_ORDER`; 5. the folder goes. A run after a job that died repeats all of it, with the same result. Of two
-concurrent runs the one that began first gives way (`apply_run`).
+table, in the order of `changes.tables.APPLY_ORDER`; 5. the folder goes. A run after a job that died
+repeats all of it, with the same result. Of two concurrent runs the one that began first gives way
+(`apply_run`).
 """
 
 from __future__ import annotations
