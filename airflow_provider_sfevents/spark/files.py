@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.exceptions import ConfigurationError, StagingError
 from airflow_provider_sfevents.spark.remote import is_remote
 from airflow_provider_sfevents.spark.side_by_side import side_by_side
 from airflow_provider_sfevents.spark.stores.hadoop_files import HadoopFiles
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 _OTHER_DISK = (
     "{} has written into {}, and what it wrote is not {}: the Spark Connect server has another "
-    "disk there. Nothing was landed. Give an object store, or a folder that both have under this "
-    "path; or land by spark-submit."
+    "disk there, or may not read this one. Nothing was landed. Give an object store, or a folder "
+    "that both have under this path; or land by spark-submit."
 )
 
 
@@ -122,14 +122,16 @@ class Files:
         """Check that what Spark has just written into a local folder is on this machine.
 
         :raises ConfigurationError: it is not: a Spark Connect server has a disk of its own there.
+        :raises StagingError: the folder is gone.
         """
         if self._may_differ(folder) and not self._local.exists(f"{folder}/_SUCCESS"):
+            self._ensure_there(folder)
             raise ConfigurationError(_OTHER_DISK.format("Spark", folder, "on this machine"))
 
     def check_seen(self, folder: str) -> None:
         """Check that Spark sees the local folder which this process has just written into.
 
-        :raises ConfigurationError: it does not, as of `check_shared`.
+        :raises ConfigurationError: it does not, as of `check_shared`; `StagingError` likewise.
         """
         from pyspark.errors import AnalysisException
 
@@ -140,8 +142,16 @@ class Files:
         except AnalysisException as error:
             if error.getCondition() != "PATH_NOT_FOUND":
                 raise
+            self._ensure_there(folder)
             there = "where the Spark Connect server reads"
             raise ConfigurationError(_OTHER_DISK.format("This process", folder, there)) from error
+
+    def _ensure_there(self, folder: str) -> None:
+        if not self._local.exists(folder):
+            raise StagingError(
+                f"{folder} was removed right after it was written: another attempt is at work on "
+                "this batch. Run the task again."
+            )
 
     def _may_differ(self, folder: str) -> bool:
         """Tell whether Spark may have another folder under this path, on a disk of its own."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.exceptions import ConfigurationError, StagingError
 from airflow_provider_sfevents.spark.files import Files
 from airflow_provider_sfevents.spark.tables.sessions import few_rows
 from airflow_provider_sfevents.submit.connect_session import ConnectSession
@@ -33,8 +33,26 @@ def test_a_server_that_does_not_see_what_the_worker_wrote_is_refused(
         files = Files(session)
         files.check_seen(str(tmp_path))
         files.check_seen("s3a://lake/none")
-        with pytest.raises(ConfigurationError, match=r"This process .*none.*another disk there"):
+        # Brackets are a pattern to the server, which has no such folder then.
+        (tmp_path / "[unseen]").mkdir()
+        with pytest.raises(ConfigurationError, match=r"This process .*unseen.*another disk there"):
+            files.check_seen(f"{tmp_path}/[unseen]")
+        with pytest.raises(StagingError, match=r"none was removed.*Run the task again"):
             files.check_seen(f"{tmp_path}/none")
+
+
+def test_settings_for_few_rows_are_set_back_by_whoever_set_them(server_url: str) -> None:
+    """A block within, which ends after the first one, leaves what was there before."""
+    name = "spark.sql.codegen.wholeStage"
+    with session_of(server_url) as session:
+        before = session.conf.get(name)
+        outer, inner = few_rows(session), few_rows(session)
+        outer.__enter__()
+        inner.__enter__()
+        assert session.conf.get(name) == "false"
+        outer.__exit__(None, None, None)
+        inner.__exit__(None, None, None)
+        assert session.conf.get(name) == before == "true"
 
 
 def test_the_error_of_a_block_is_told_where_its_server_is_gone(server_url: str) -> None:

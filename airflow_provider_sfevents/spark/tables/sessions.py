@@ -106,10 +106,11 @@ def few_rows(session: SparkSession, *, few: bool = True) -> Iterator[None]:
     code takes many times as long as interpreting some rows. With many rows, such as those of a
     table into which few are merged, such plans are slow.
     """
-    if not few:
+    before = _in_effect(session, _FEW_ROWS_PLANS) if few else {}
+    if before in ({}, _FEW_ROWS_PLANS):
+        # Whoever set them before sets them back.
         yield
         return
-    before = _in_effect(session, _FEW_ROWS_PLANS)
     _set_all(session, _FEW_ROWS_PLANS)
     try:
         yield

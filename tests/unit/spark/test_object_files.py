@@ -123,7 +123,10 @@ def test_a_server_with_a_disk_of_its_own_is_refused(tmp_path: Path) -> None:
     """A folder that a Spark Connect server wrote, and that is not here, is an error with remedy."""
     files = Files(cast("SparkSession", object()))
     (tmp_path / "_SUCCESS").touch()
+    (tmp_path / "other").mkdir()
     files.check_shared(str(tmp_path))
     files.check_shared("s3a://lake/none")
-    with pytest.raises(ConfigurationError, match=r"none, and what it wrote.*another disk there"):
+    with pytest.raises(ConfigurationError, match=r"other, and what it wrote.*another disk there"):
+        files.check_shared(f"file://{tmp_path}/other")
+    with pytest.raises(StagingError, match=r"none was removed.*Run the task again"):
         files.check_shared(f"file://{tmp_path}/none")
