@@ -41,7 +41,7 @@ def test_a_server_that_does_not_see_what_the_worker_wrote_is_refused(
             files.check_seen(f"{tmp_path}/none")
 
 
-def test_settings_for_few_rows_are_set_back_by_whoever_set_them(server_url: str) -> None:
+def test_settings_for_few_rows_are_set_back_by_the_block_that_set_them(server_url: str) -> None:
     """A block within, which ends after the first one, leaves what was there before."""
     name = "spark.sql.codegen.wholeStage"
     with session_of(server_url) as session:

@@ -108,7 +108,7 @@ def few_rows(session: SparkSession, *, few: bool = True) -> Iterator[None]:
     """
     before = _in_effect(session, _FEW_ROWS_PLANS) if few else {}
     if before in ({}, _FEW_ROWS_PLANS):
-        # Whoever set them before sets them back.
+        # Another block has set them, and sets them back.
         yield
         return
     _set_all(session, _FEW_ROWS_PLANS)
