@@ -4,7 +4,7 @@ All handle 1,000 events or rows. The peer's Spark job reads a Parquet file and w
 nothing else, so the difference is all that this package adds: login, fetch, staging, decoding,
 receipt, commit, and the jars and commits of the format. All run in the same Airflow with the same
 Spark settings, in turn, and the median of each counts.
-`python -m benchmarks.landing_dag 3` makes three rounds.
+`python -m benchmarks.landing_dag 5` makes five rounds.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.harness.jars import Jars
 from tests.harness.spark import environment
 
 EVENTS = 1_000
-ROUNDS = 5
+ROUNDS = 3
 MORE_SECONDS = {"parquet": 4.0, "delta": 10.0, "iceberg": 10.0}
 """By format of the tables, beside the peer."""
 CONF = {"spark.log.level": "WARN", "spark.ui.showConsoleProgress": "false"}

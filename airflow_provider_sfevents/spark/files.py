@@ -148,10 +148,7 @@ class Files:
 
     def _ensure_there(self, folder: str) -> None:
         if not self._local.exists(folder):
-            raise StagingError(
-                f"{folder} was removed right after it was written: another attempt is at work on "
-                "this batch. Run the task again."
-            )
+            raise removed_meanwhile(folder)
 
     def _may_differ(self, folder: str) -> bool:
         """Tell whether Spark may have another folder under this path, on a disk of its own."""
@@ -160,6 +157,14 @@ class Files:
     def _store(self, url: str) -> LocalFiles | HadoopFiles | ObjectFiles:
         is_local = local_path(url) is not None and self._other.is_local(url)
         return self._local if is_local else self._other
+
+
+def removed_meanwhile(url: str) -> StagingError:
+    """Make the error for a file or folder of an attempt that another attempt has removed."""
+    return StagingError(
+        f"{url} was removed right after it was written: another attempt is at work on this batch. "
+        "Run the task again."
+    )
 
 
 def _raw(content: str | bytes) -> bytes:

@@ -46,10 +46,7 @@ from airflow_provider_sfevents.spark.current_state.intake.landed_events import (
     LandedEvents,
     entity_columns,
 )
-from airflow_provider_sfevents.spark.current_state.state_tables import (
-    open_state,
-    progress_of,
-)
+from airflow_provider_sfevents.spark.current_state.state_tables import open_state, progress_of
 from airflow_provider_sfevents.spark.files import Files
 from airflow_provider_sfevents.spark.landing.land_batch import land
 from airflow_provider_sfevents.spark.landing.staged_batch import ensure_staged

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.counting import counted
-from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.spark.avro.decoder_needs import EXECUTORS_NEED, lacking
+from airflow_provider_sfevents.spark.files import removed_meanwhile
 from airflow_provider_sfevents.spark.landing.landed_batch import FEW, FEW_BYTES
 from airflow_provider_sfevents.spark.landing.table_files import FILE, PARTITIONS, PIECE, SEPARATOR
 from airflow_provider_sfevents.spark.remote import is_remote
@@ -179,10 +179,7 @@ class AttemptWriter:
         footers = dict(zip(paths, self._files.footers(urls, envelope.EVENT_TIME), strict=True))
         for path, footer in footers.items():
             if footer is None:
-                raise StagingError(
-                    f"{self._folder}/{path} was removed right after it was written: another "
-                    "attempt is at work on this batch. Run the task again."
-                )
+                raise removed_meanwhile(f"{self._folder}/{path}")
         return {path: footer for path, footer in footers.items() if footer}
 
 

@@ -27,7 +27,6 @@ from airflow_provider_sfevents.spark.current_state.event_rows import (
     undecodable_events,
 )
 from airflow_provider_sfevents.spark.current_state.frames import (
-    acted,
     acted_here,
     mapped,
     read_here,
@@ -192,7 +191,7 @@ class LandedEvents:
 
     def _mapped(self, rows: DataFrame, act: Act, columns: str) -> DataFrame:
         if self._few:
-            return acted(self._spark, rows, act, columns, "", few=True)
+            return acted_here(self._spark, rows.toArrow(), act, columns)
         return mapped(rows, act, columns)
 
     def _together(self, rows: Callable[[EventType], DataFrame]) -> DataFrame:
