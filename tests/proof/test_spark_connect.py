@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from airflow_provider_sfevents import steps
+from airflow_provider_sfevents.spark.landing.landed_batch import FEW
 from airflow_provider_sfevents.staging import layout
 from tests.harness.airflow_runs import wait_until
 from tests.proof import invariants
@@ -59,7 +60,8 @@ def test_a_task_that_is_ended_interrupts_its_statement(
 ) -> None:
     """SIGTERM ends the operation on the server and the lease; the next try lands the batch."""
     ended = world("ended")
-    ended.publish(5)
+    # The worker decodes fewer than these itself, and no statement waits for the server's cores.
+    ended.publish(FEW + 1)
     attempt = ended.start(stop_at=steps.LANDING_BEGAN)
     stopped = attempt.wait_stopped()
     assert stopped is not None, attempt.said()
