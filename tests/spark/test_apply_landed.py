@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.spark.changes.tables import ROLES
 from airflow_provider_sfevents.spark.current_state.frames import read_here
 from airflow_provider_sfevents.spark.current_state.state_tables import STATE_TABLES, open_state
 from airflow_provider_sfevents.spark.landing.land_batch import land
 from airflow_provider_sfevents.spark.tables.merging.merged_tables import MergedTables
+from airflow_provider_sfevents.staging import layout
 from tests.harness.jars import or_skip
 from tests.spark.event_schemas import SCHEMAS
 from tests.spark.lakes import by_path
@@ -136,6 +138,36 @@ def test_events_are_there_to_read_before_the_landing_has_ended(
     land(state.spark, log.options(batch), rows_found=read)
 
     assert sorted(seen) == [0, 1]
+
+
+def test_an_attempt_that_gives_way_applies_what_the_other_has_landed(
+    state: CurrentState, staging: Staging
+) -> None:
+    """An event that the other attempt could not decode is not applied, though this one could."""
+    log = by_path(state.table_format, state.spark, Path(state.log))
+    batch = state.stage(
+        event(staging, 1, "CREATE", A, Industry="Mining"),
+        event(staging, 2, "CREATE", "003000000000001AAA", schema="org_contact", Industry="new"),
+    )
+    schema = staging.batch / layout.schema_name("org_contact")
+    unknown = staging.batch / layout.unknown_schema_name("org_contact")
+    others: list[int] = []
+
+    def overtaken(name: str, _about: str) -> None:
+        if name == steps.LANDING_MOVE and not others:
+            known = schema.read_text()
+            schema.unlink()
+            unknown.write_text("not found")
+            others.append(log.land(batch).quarantined)
+            unknown.unlink()
+            schema.write_text(known)
+
+    state.apply(batch, overtaken)
+
+    assert others == [1]
+    assert len(log.rows("_quarantine", "batch_id")) == 1
+    assert state.rows("Contact") == []
+    assert [row["resync_reasons"] for row in state.rows("resync")] == [["unseeded", "undecodable"]]
 
 
 def test_a_field_that_changed_its_kind_in_the_event_table_has_one_column_in_the_records(

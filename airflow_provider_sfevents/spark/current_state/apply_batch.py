@@ -113,7 +113,12 @@ def land_and_apply(
                 started, staged = beginning.result(), landed.staged.manifest
                 _check_form(receipt, batch_of(staged), staged.events)
                 _check_form(receipt, started.batch, started.arrived.number)
-                counts = _applied(landed, state, options, beginning, decided, start)
+                first: Future[Started] | None = beginning
+                if landed.gave_way:
+                    # What was decided may be about other rows than those that have landed.
+                    threads.close()
+                    first = None
+                counts = _applied(landed, state, options, first, decided, start)
                 return replace(receipt, applied=counts)
 
             return land(spark, landing, rows_found=decide, finish=apply, stores=stores)
@@ -250,26 +255,28 @@ def _applied(
     landed: LandedBatch,
     state: StateTables,
     options: ApplyOptions,
-    begun: Future[Started],
+    begun: Future[Started] | None,
     decided: Decisions | None,
     start: Callable[[], Started],
 ) -> dict[str, int]:
     """Apply a batch; start again if another job has recorded columns meanwhile.
 
+    :param begun: the run to go on with; None: it begins here.
     :param decided: about the run that has begun; None: nothing is read yet.
     """
     began = time.monotonic()
-    for number in range(_PLANS):
+    for _ in range(_PLANS):
         with ExitStack() as stack:
-            if number:
-                begun = stack.enter_context(beside(start))
-            if number or decided is None:
+            if begun is None:
+                begun, decided = stack.enter_context(beside(start)), None
+            if decided is None:
                 decided = stack.enter_context(_deciding(landed, begun, options))
             try:
                 counts = apply_events(decided)
             except ColumnsMovedError as moved:
                 logger.info("%s The batch is planned anew.", moved)
                 state.types = TypeRecords(state.files, state.root)
+                begun = None
             else:
                 _log_counts(begun.result().batch, counts, began)
                 return counts

@@ -86,6 +86,8 @@ class LandingAttempt:
         self._left_overs = False
         self.dates: Mapping[str, Sequence[str]] = {}
         """Event dates of the rows that have landed, by table; known after `run`."""
+        self.gave_way = False
+        """The rows that have landed are those of another attempt; known after `run`."""
         # Whether a table was seen to hold rows of this batch before this landing.
         self._is_landed = False
 
@@ -121,6 +123,7 @@ class LandingAttempt:
             return self._receipt(self._given_way(now))
 
     def _given_way(self, landed: LedgerRow) -> LedgerRow:
+        self.gave_way = True
         self._tables.ensure_holds(landed)
         if self._fence.is_other_form(landed):
             logger.warning(

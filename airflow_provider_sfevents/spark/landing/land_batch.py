@@ -145,7 +145,10 @@ def _landed(
         except ColumnsMovedError as moved:
             logger.info("%s The batch is planned anew.", moved)
         else:
-            return LandedBatch(staged=batch, tables=tables, dates=attempt.dates), receipt
+            landed = LandedBatch(
+                staged=batch, tables=tables, dates=attempt.dates, gave_way=attempt.gave_way
+            )
+            return landed, receipt
     raise StagingError(
         f"The columns of the tables of {options.manifest_url} kept being recorded anew by other "
         "landings; nothing was landed. Run the task again."

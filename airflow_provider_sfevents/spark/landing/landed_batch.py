@@ -25,9 +25,12 @@ class LandedBatch:
     :param dates: event dates of its rows, by table; ISO-8601.
     :param contents: of the Parquet files that are committed to the tables, by path as of
         `file_moves.written_path`, if its events are few and the driver wrote them; otherwise none.
+    :param gave_way: the rows in the tables are those of another attempt, which may have known other
+        schemas.
     """
 
     staged: StagedBatch
     tables: Tables
     dates: Mapping[str, Sequence[str]]
     contents: Mapping[str, bytes] = field(default_factory=dict)
+    gave_way: bool = False
