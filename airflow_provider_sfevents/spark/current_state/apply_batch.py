@@ -114,9 +114,11 @@ def land_and_apply(
                 _check_form(receipt, batch_of(staged), staged.events)
                 _check_form(receipt, started.batch, started.arrived.number)
                 first: Future[Started] | None = beginning
-                if landed.gave_way:
+                if landed.gave_way and started.admission.kind != "rerun":
                     # What was decided may be about other rows than those that have landed.
                     threads.close()
+                    # The attempt that landed may be applying them by now.
+                    started.run.ensure_writer()
                     first = None
                 counts = _applied(landed, state, options, first, decided, start)
                 return replace(receipt, applied=counts)
