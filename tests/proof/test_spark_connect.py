@@ -60,7 +60,7 @@ def test_a_task_that_is_ended_interrupts_its_statement(
 ) -> None:
     """SIGTERM ends the operation on the server and the lease; the next try lands the batch."""
     ended = world("ended")
-    # The worker decodes fewer than these itself, and no statement waits for the server's cores.
+    # The worker decodes fewer events itself, and then no statement waits for the server's cores.
     ended.publish(FEW + 1)
     attempt = ended.start(stop_at=steps.LANDING_BEGAN)
     stopped = attempt.wait_stopped()

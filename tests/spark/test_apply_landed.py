@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_sfevents import steps
+from airflow_provider_sfevents.exceptions import PositionConflictError
 from airflow_provider_sfevents.spark.changes.tables import ROLES
 from airflow_provider_sfevents.spark.current_state.frames import read_here
 from airflow_provider_sfevents.spark.current_state.state_tables import STATE_TABLES, open_state
@@ -143,7 +144,7 @@ def test_events_are_there_to_read_before_the_landing_has_ended(
 def test_an_attempt_that_gives_way_applies_what_the_other_has_landed(
     state: CurrentState, staging: Staging
 ) -> None:
-    """An event that the other attempt could not decode is not applied, though this one could."""
+    """An event that is in quarantine is not applied, although this attempt could decode it."""
     log = by_path(state.table_format, state.spark, Path(state.log))
     batch = state.stage(
         event(staging, 1, "CREATE", A, Industry="Mining"),
@@ -168,6 +169,27 @@ def test_an_attempt_that_gives_way_applies_what_the_other_has_landed(
     assert len(log.rows("_quarantine", "batch_id")) == 1
     assert state.rows("Contact") == []
     assert [row["resync_reasons"] for row in state.rows("resync")] == [["unseeded", "undecodable"]]
+
+
+def test_an_attempt_that_gives_way_leaves_applying_to_the_other(
+    delta_state: CurrentState, staging: Staging
+) -> None:
+    """An attempt whose batch another one lands and applies stops, and its next try has it done."""
+    state = delta_state
+    batch = state.stage(event(staging, 1, "CREATE", A, Industry="Mining"))
+    counts: list[dict[str, int]] = []
+
+    def overtaken(name: str, _about: str) -> None:
+        if name == steps.LANDING_MOVE and not counts:
+            counts.append(state.apply(batch))
+
+    with pytest.raises(PositionConflictError, match="this one gives way"):
+        state.apply(batch, overtaken)
+
+    assert counts[0]["applied"] == 1
+    assert industries(state) == {A: "Mining"}
+    assert state.apply(batch)["applied"] == 0
+    assert industries(state) == {A: "Mining"}
 
 
 def test_a_field_that_changed_its_kind_in_the_event_table_has_one_column_in_the_records(
