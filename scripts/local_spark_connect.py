@@ -12,6 +12,7 @@ import signal
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -59,7 +60,7 @@ class LocalSparkConnect:
         return {"conn_type": "spark_connect", "host": "sc://127.0.0.1", "port": self.port}
 
     def warm_up(self) -> None:
-        """Run one Python function, so that the first task need not wait for the Python workers.
+        """Run Python and merge a row, so that the first task need not wait for Spark to load both.
 
         :raises CannotRunError: the server cannot run it.
         """
@@ -67,13 +68,24 @@ class LocalSparkConnect:
         from pyspark.sql import SparkSession
         from pyspark.sql.functions import udf
 
+        from airflow_provider_sfevents.spark.tables.sessions import few_rows
+
         session = SparkSession.builder.remote(self.url).create()
         try:
             session.range(1).select(udf(lambda number: number, "long")("id")).collect()
+            with TemporaryDirectory(dir=self.log.parent) as folder, few_rows(session):
+                session.conf.set("spark.databricks.delta.snapshotPartitions", "2")
+                table = f"delta.`{folder}/table`"
+                session.sql(f"CREATE TABLE {table} (id LONG) USING delta")
+                session.sql(
+                    f"MERGE INTO {table} AS old USING (SELECT * FROM range(1)) AS new "  # noqa: S608 - our own
+                    "ON old.id = new.id WHEN MATCHED THEN UPDATE SET * "
+                    "WHEN NOT MATCHED THEN INSERT *"
+                )
         except PySparkException as error:
-            said = str(error).splitlines()[0]
+            said = str(error).strip().splitlines()[0]
             raise CannotRunError(
-                f"the Spark Connect server runs no Python: {said}. See {self.log}"
+                f"the Spark Connect server cannot merge a row: {said}. See {self.log}"
             ) from error
         finally:
             session.stop()
