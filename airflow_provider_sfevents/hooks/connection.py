@@ -183,9 +183,15 @@ def settings_from(fields: ConnectionFields) -> Settings:
     return settings_with(fields, _login)
 
 
-def settings_with(fields: ConnectionFields, login: Callable[[ConnectionFields], Login]) -> Settings:
+def settings_with(
+    fields: ConnectionFields,
+    login: Callable[[ConnectionFields], Login],
+    *,
+    takes_proxy: bool = True,
+) -> Settings:
     """Return the client's settings, with the login that `login` makes of the fields.
 
+    :param takes_proxy: the extra `proxies` is this package's.
     :raises ConfigurationError: the message names the connection.
     """
     try:
@@ -199,7 +205,7 @@ def settings_with(fields: ConnectionFields, login: Callable[[ConnectionFields], 
             streaming_sessions=fields.number("streaming_sessions", STREAMING_SESSIONS),
             connection_timeout=fields.seconds("connection_timeout", CONNECTION_TIMEOUT),
             answer_timeout=fields.seconds("answer_timeout", None),
-            proxy=fields.pasted("proxies"),
+            proxy=fields.pasted("proxies") if takes_proxy else Secret(""),
         )
     except ConfigurationError as error:
         raise ConfigurationError(f"connection {fields.conn_id!r}: {error}") from error

@@ -39,9 +39,16 @@ _CLOSE = {"private": "go-rwx", "group": "g-w,o-rwx"}
 def staging_root(url: str | None) -> ObjectStoragePath:
     """Return the staging area's root; by default the folder `sfevents` below `AIRFLOW_HOME`.
 
-    :raises ConfigurationError: the URL's store is not installed, or a staging setting is wrong.
+    :raises ConfigurationError: it is no URL or absolute path, its store is not installed, or a
+        staging setting is wrong.
     """
     file_modes.use(configured_modes())
+    if url and "://" not in url and not Path(url).is_absolute():
+        raise ConfigurationError(
+            f"staging={url!r} is neither a URL nor an absolute path, so each process would have an "
+            "area of its own. Give a folder as file:///path or an object store as "
+            "s3://bucket/path; if it is a template, give the value that it stands for."
+        )
     try:
         root = ObjectStoragePath(url or f"file://{AIRFLOW_HOME}/sfevents")
         root.fs  # noqa: B018 - looks the store up, which says when its package is missing

@@ -76,7 +76,7 @@ def stock_settings(fields: ConnectionFields) -> Settings:
     :raises ConfigurationError: the message names the connection and the fields that each login
         needs.
     """
-    return settings_with(fields, _login)
+    return settings_with(fields, _login, takes_proxy=False)
 
 
 def _login(fields: ConnectionFields) -> Login:

@@ -147,7 +147,8 @@ def tell_error(staged: Staged) -> None:
         return
     raise AirflowFailException(
         f"The batch ({counted(manifest.events, 'event')}) is landed and committed, but the fetch "
-        f"ended with an error: {manifest.error}"
+        f"ended with an error: {manifest.error} Airflow tells the assets of a task that succeeds "
+        "only: clear this task to start the DAGs that wait for them; it fetches nothing again."
     )
 
 

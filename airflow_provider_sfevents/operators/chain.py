@@ -38,7 +38,7 @@ from airflow_provider_sfevents.operators.fetching import (
     SfEventsPositionLink,
     SfEventsTablesLink,
 )
-from airflow_provider_sfevents.operators.lineage import TellsLineage, with_tables
+from airflow_provider_sfevents.operators.lineage import TABLES, TellsLineage
 from airflow_provider_sfevents.positions.store_choice import open_store
 from airflow_provider_sfevents.staging.storage.staging_location import spark_url
 from airflow_provider_sfevents.staging.sweeping import NO_TIME, check_keep_batches, check_keep_for
@@ -139,8 +139,8 @@ class SfEventsCommitOperator(TellsLineage, StoppableTask, BaseOperator):
         notifier: Any = None,
         **kwargs: Any,
     ) -> None:
-        kwargs["outlets"] = with_tables(kwargs.get("outlets"))
         super().__init__(**kwargs)
+        self.add_outlets([TABLES])
         self.batch = batch
         self.position_store = position_store
         self.staging = staging

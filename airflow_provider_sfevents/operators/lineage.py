@@ -62,15 +62,6 @@ class TellsLineage:
             return None
 
 
-def with_tables(outlets: Any) -> list[Any]:
-    """Return a task's outlets, and the alias of its tables.
-
-    :param outlets: as given to the operator.
-    """
-    given = outlets if isinstance(outlets, list | tuple) else [outlets] if outlets else []
-    return [*given, TABLES]
-
-
 def tell_tables(context: Context, done: Mapping[str, Any]) -> None:
     """Add an event for each table that got rows.
 

@@ -49,9 +49,9 @@ class SfEventsMonitorOperator(BaseOperator):
     """
 
     def __init__(self, *, notifier: Any = None, **kwargs: Any) -> None:
-        kwargs["inlets"] = [*_listed(kwargs.get("inlets")), ALERTS]
-        kwargs["outlets"] = [*_listed(kwargs.get("outlets")), ALERTS]
         super().__init__(**kwargs)
+        self.add_inlets([ALERTS])
+        self.add_outlets([ALERTS])
         self.notifiers = notifiers_of(notifier)
 
     @override
@@ -149,7 +149,3 @@ def _log(found: list[Alert], positions: int, told: int) -> None:
         counted(len(found), "alert"),
         told,
     )
-
-
-def _listed(given: Any) -> list[Any]:
-    return list(given) if isinstance(given, list | tuple) else [given] if given else []

@@ -37,7 +37,7 @@ from airflow_provider_sfevents.operators.job_options import (
     check_landing_task,
     landing_options,
 )
-from airflow_provider_sfevents.operators.lineage import TellsLineage, with_tables
+from airflow_provider_sfevents.operators.lineage import TABLES, TellsLineage
 from airflow_provider_sfevents.operators.spark_jobs import open_spark
 from airflow_provider_sfevents.spark.options import arguments_of
 from airflow_provider_sfevents.staging.storage.staging_location import spark_url
@@ -149,8 +149,8 @@ class SfEventsToSparkOperator(
         **kwargs: Any,
     ) -> None:
         kwargs.setdefault("name", "sfevents")
-        kwargs["outlets"] = with_tables(kwargs.get("outlets"))
         super().__init__(**kwargs)
+        self.add_outlets([TABLES])
         # SparkSubmitOperator reads `_conn_id`; `self.conn_id` is Salesforce's.
         self._conn_id = spark_conn_id
         self.table = table

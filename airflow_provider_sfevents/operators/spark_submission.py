@@ -28,7 +28,7 @@ from airflow_provider_sfevents.submit import deploy_modes, preflight
 from airflow_provider_sfevents.submit.store_jars import missing_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from airflow.sdk import Context, ObjectStoragePath
 
@@ -57,12 +57,14 @@ class Submission:
     :param binary: program to start.
     :param env: variables that spark-submit needs in addition to the worker's environment. Never an
         operator's `env_vars`: on YARN and Kubernetes those are for processes on other machines.
+    :param in_file: names of the settings in its file of defaults; arguments would override them.
     """
 
     master: str
     deploy_mode: str | None
     binary: str
     env: Mapping[str, str]
+    in_file: Collection[str] = ()
 
     def conf(self, given: Mapping[Any, Any], events: int | None) -> dict[Any, Any]:
         """Return settings for a short log and a quick start; the user's settings come first.
@@ -73,9 +75,11 @@ class Submission:
         """
         if self.deploy_mode == deploy_modes.CLUSTER:
             return dict(given)
-        quick = {} if events is None else preflight.quick_start(self.master, events, given)
+        own = {*given, *self.in_file}
+        quiet = {key: value for key, value in QUIET.items() if key not in own}
+        quick = {} if events is None else preflight.quick_start(self.master, events, own)
         python = deploy_modes.drivers_python(given, self.env.get(DRIVERS_PYTHON, ""))
-        return {**QUIET, **quick, **python, **given}
+        return {**quiet, **quick, **python, **given}
 
     def job_root(self, staging: str | None) -> ObjectStoragePath:
         """Return the folder for the job's files: the staging area, or a folder of this machine.
@@ -160,7 +164,9 @@ class SubmitsToSpark(StoppableTask):
         if not self._in_spark:
             return True
         hook = self._spark_task._hook  # noqa: SLF001 - as `SparkSubmitOperator.on_kill` reads it
-        if hook is None or hook._submit_sp is None:  # noqa: SLF001
+        # A try that goes on with the driver of an earlier one has started no process.
+        started = ("_submit_sp", "_driver_id", "_kubernetes_driver_pod", "_yarn_application_id")
+        if not any(getattr(hook, one, None) for one in started):
             return False
         SparkSubmitOperator.on_kill(self._spark_task)
         return True
@@ -250,6 +256,7 @@ def way_of(task: SparkSubmitOperator) -> tuple[Any, deploy_modes.Way]:
         deploy_mode=deploy_modes.deploy_mode(connection["deploy_mode"], task.conf or {}),
         application=task.application,
         env_vars=task.env_vars or {},
+        properties_file=task.properties_file,
         durable=task.durable,
         yarn_track_via_rm_api=task._yarn_track_via_rm_api,  # noqa: SLF001
     )
@@ -318,6 +325,7 @@ def plan_submission(
         deploy_mode=way.deploy_mode,
         binary=launcher.binary,
         env=_env(launcher, java, environ, way),
+        in_file=preflight.settings_of_file(way.properties_file, launcher, environ),
     )
 
 

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseSensorOperator, PokeReturnValue
+from airflow.sdk.bases.operator import TRIGGER_FAIL_REPR, TriggerFailureReason
 from airflow.sdk.configuration import conf
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSensorTimeout
 from typing_extensions import override
@@ -115,6 +116,7 @@ class SfEventsSensor(ReadsTopic, BaseSensorOperator):
         "initial_replay",
     )
 
+    soft_fail: bool
     keeps_position = True
     announces_batches = True
 
@@ -155,6 +157,7 @@ class SfEventsSensor(ReadsTopic, BaseSensorOperator):
         self.min_allowance = check_least(min_allowance)
         self.deferrable = deferrable
         self._until = datetime.now(UTC)
+        self._soft_fail = self.soft_fail
         check_enough(min_events, self._bounds().max_events)
         check_types(self, SfEventsSensor)
         self._check_arguments()
@@ -166,10 +169,21 @@ class SfEventsSensor(ReadsTopic, BaseSensorOperator):
 
     @override
     def poke(self, context: Context) -> PokeReturnValue:
+        self.soft_fail = self._soft_fail  # with `silent_fail` there are pokes after an error
         pending = self._find_or_pin(context) if self.deferrable else self._poke(context)
         if self.deferrable and not pending.enough:
             self._wait_on(context, pending)
         return PokeReturnValue(pending.enough, result(pending) if pending.enough else None)
+
+    @override
+    def resume_execution(
+        self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context
+    ) -> Any:
+        """Fail, even with `soft_fail=True`, if the trigger failed: the triggerer cannot run it."""
+        reason = (next_kwargs or {}).get("error")
+        if next_method == TRIGGER_FAIL_REPR and reason != TriggerFailureReason.TRIGGER_TIMEOUT:
+            self.soft_fail = False
+        return super().resume_execution(next_method, next_kwargs, context)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
         """Look again after the trigger's event.
@@ -187,7 +201,7 @@ class SfEventsSensor(ReadsTopic, BaseSensorOperator):
         if event["status"] == "refused":  # a poke applies `replay_fallback`
             pending = self._poke(context)
         else:
-            pending = self._find(context, event.get("waited"))
+            pending = self._find_or_pin(context, event.get("waited"))
         if not pending.enough:
             self._wait_on(context, pending)
         return result(pending)
@@ -199,7 +213,8 @@ class SfEventsSensor(ReadsTopic, BaseSensorOperator):
         """
         left = self._until - datetime.now(UTC)
         if pending.next_batch is None:
-            raise AirflowException(pending.why)
+            with self._told():
+                raise AirflowException(pending.why)
         if left <= timedelta():
             raise AirflowSensorTimeout(
                 f"Sensor has timed out: {counted(pending.events, 'event')} pending of "
@@ -223,13 +238,16 @@ class SfEventsSensor(ReadsTopic, BaseSensorOperator):
             timeout=left,
         )
 
-    def _find_or_pin(self, context: Context) -> Pending:
+    def _find_or_pin(self, context: Context, waited: dict[str, Any] | None = None) -> Pending:
         """Find pending events; a position at `latest` gets its replay id first.
 
         A triggerer cannot use every position store, so this worker stays subscribed until the
-        service has sent a keepalive or an event: once in the life of a position, for up to 280 s.
+        service has sent a keepalive or an event, for up to 280 s: once in the life of a position,
+        and again when it is moved to `latest`, which may be while a trigger waits.
+
+        :param waited: the trigger's result.
         """
-        pending = self._find(context)
+        pending = self._find(context, waited)
         if pending.enough or pending.next_batch is None or pending.next_batch.start != LATEST:
             return pending
         return self._poke(context)

@@ -41,6 +41,7 @@ class Way:
     :param deploy_mode: `client`, `cluster`, or None for Spark's default.
     :param application: the user's own, or empty for the job of this package.
     :param env_vars: the user's variables for the job; only their names are read.
+    :param properties_file: file of Spark's settings that the task names; empty if there is none.
     :param durable: Airflow keeps the job's id, so that a retry continues to wait for it.
     :param yarn_track_via_rm_api: Airflow asks YARN's ResourceManager for the job's state.
     """
@@ -49,6 +50,7 @@ class Way:
     deploy_mode: str | None = None
     application: str = ""
     env_vars: Mapping[str, object] = field(default_factory=dict)
+    properties_file: str | None = None
     durable: bool = True
     yarn_track_via_rm_api: bool = False
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import os
+import re
 import shutil
 import socket
 import sys
@@ -21,10 +22,11 @@ from airflow_provider_sfevents.submit.java import find_java
 from airflow_provider_sfevents.submit.packaging import DISTRIBUTION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
 ANSWER_SECONDS = 10.0
 SPARK_SUBMIT = "spark-submit"
+DEFAULTS = "spark-defaults.conf"
 
 # Measured on two cores: with 336,776 events of 21 fields a job with Java's quick compiler alone
 # still takes less time than one with the optimising compiler.
@@ -151,7 +153,27 @@ def _connect(host: str, port: int) -> None:
         pass
 
 
-def quick_start(master: str, events: int, conf: Mapping[str, str]) -> dict[str, str]:
+def settings_of_file(
+    properties_file: str | None, launcher: Launcher, environ: Mapping[str, str]
+) -> frozenset[str]:
+    """Return the names of the settings that `spark-submit` reads from its file of defaults.
+
+    :param properties_file: file that the task names in place of `spark-defaults.conf`.
+    """
+    home = launcher.env.get("SPARK_HOME") or environ.get("SPARK_HOME")
+    if not home and (found := shutil.which(launcher.binary, path=environ.get("PATH"))):
+        home = str(Path(found).resolve().parent.parent)
+    folder = Path(environ.get("SPARK_CONF_DIR") or Path(home or "", "conf"))
+    file = Path(properties_file) if properties_file else folder / DEFAULTS
+    try:
+        text = file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return frozenset()
+    lines = (line.strip() for line in text.splitlines())
+    return frozenset(re.split(r"[\s=:]", one)[0] for one in lines if one and one[0] not in "#!")
+
+
+def quick_start(master: str, events: int, own: Collection[str]) -> dict[str, str]:
     """Settings that let a local Spark land a small batch sooner; the user's own settings stay.
 
     1. Most of the time for a small batch is Spark's start. Java spends nearly half of that on
@@ -162,8 +184,8 @@ def quick_start(master: str, events: int, conf: Mapping[str, str]) -> dict[str, 
     4. The code cache has the size that Java uses with full optimisation. With its default for quick
        compilation Java would drop code of Spark and compile it again.
 
-    :param conf: the user's settings.
-    :return: settings to add to `conf`.
+    :param own: names of the user's settings.
+    :return: settings to add to them.
     """
     if not master.startswith("local"):
         return {}
@@ -173,7 +195,7 @@ def quick_start(master: str, events: int, conf: Mapping[str, str]) -> dict[str, 
             "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
         )
         wanted["spark.sql.codegen.factoryMode"] = "NO_CODEGEN"
-    return {key: value for key, value in wanted.items() if key not in conf}
+    return {key: value for key, value in wanted.items() if key not in own}
 
 
 def locale(environ: Mapping[str, str] | None = None) -> dict[str, str]:

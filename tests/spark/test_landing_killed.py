@@ -225,14 +225,23 @@ def test_a_failed_landing_leaves_nothing_behind(
     assert lake.files() == []
 
 
+@pytest.mark.parametrize(
+    "step",
+    [
+        steps.LANDING_LANDED,
+        steps.LANDING_WRITE,
+        pytest.param(steps.LANDING_FOLDER, marks=pytest.mark.full),
+        pytest.param(steps.LANDING_COMPARE, marks=pytest.mark.full),
+    ],
+)
 def test_giving_way_is_only_for_a_landing_that_happened_meanwhile(
-    spark: Any, order: LandingOptions, lake: Lake
+    spark: Any, order: LandingOptions, lake: Lake, step: str
 ) -> None:
     """A failed landing of a batch that had landed before is a failure, and does not give way."""
     land(spark, order)
 
     def fail(name: str, _about: str) -> None:
-        if name == steps.LANDING_LANDED:
+        if name == step:
             raise OSError("no space left")
 
     with pytest.raises(OSError, match="no space left"):

@@ -38,12 +38,14 @@ from airflow_provider_sfevents.staging.manifest import Receipt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence, Set as AbstractSet
+    from concurrent.futures import Future
 
     from pyspark.sql import SparkSession
 
     from airflow_provider_sfevents.spark.files import Files
     from airflow_provider_sfevents.spark.landing.staged_batch import StagedBatch
     from airflow_provider_sfevents.spark.tables.interface import Tables
+    from airflow_provider_sfevents.spark.tables.ledger import LedgerView
     from airflow_provider_sfevents.spark.tables.type_records import TypeRecords
 
 logger = logging.getLogger(__name__)
@@ -92,7 +94,7 @@ class LandingAttempt:
         self._is_landed = False
 
     def run(self) -> Receipt:
-        before: LedgerRow | None = None
+        before: Future[LedgerView] | None = None
         writer = AttemptWriter(
             self._tables.spark,
             self._files,
@@ -103,24 +105,35 @@ class LandingAttempt:
         try:
             self._make_folder()
             # The ledger is read while Spark writes: a batch that has landed seldom lands again.
-            with beside(self._fence.check) as ledger:
+            with beside(self._fence.check) as before:
                 writer.write()
-            before = ledger.result().row
             return self._receipt(self._land(writer))
         except OtherFormLandedError as other:
             # Killed attempts at this form, too: no landing of this form will come by any more.
             self._clean(twins(self._fence.attempts_there(), self._fence.attempt))
             return self._receipt(self._given_way(other.landed))
         except Exception:
-            now = before
+            now = None
             # What went wrong is worth more than that the store is out of reach for these, too.
             with suppress(StagingError):
                 self._clean_up()
             with suppress(StagingError):
                 now = self._fence.landed()
-            if now is None or (now == before and not self._fence.is_other_form(now)):
+            if now is None or not self._is_from_another(now, before):
                 raise
             return self._receipt(self._given_way(now))
+
+    def _is_from_another(self, now: LedgerRow, before: Future[LedgerView] | None) -> bool:
+        """Tell whether another attempt has landed meanwhile, or another form at any time.
+
+        :param before: what the ledger said when this attempt began. Without it the row may be that
+            of an earlier landing, which is to be replaced.
+        """
+        if self._fence.is_other_form(now):
+            return True
+        if before is None or not before.done() or before.exception() is not None:
+            return False
+        return now != before.result().row
 
     def _given_way(self, landed: LedgerRow) -> LedgerRow:
         self.gave_way = True

@@ -9,8 +9,12 @@ from airflow.sdk.exceptions import (
     AirflowException,
     AirflowFailException,
     AirflowSkipException,
+    TaskDeferralError,
 )
+from typing_extensions import override
 
+from airflow_provider_sfevents.exceptions import TransportError
+from airflow_provider_sfevents.sensors.sfevents import SfEventsSensor
 from tests.integration.sensors.test_sensor import MODES, each_mode
 
 if TYPE_CHECKING:
@@ -27,9 +31,10 @@ if TYPE_CHECKING:
         ({"topic": "/event/Oder__e"}, "/event/Oder__e"),
         ({"conn_id": "salesforce"}, "'salesforce' is not defined"),
         ({"staging": "nosuch://bucket/path"}, "cannot be opened"),
+        ({"staging": "None"}, "staging='None' is neither a URL nor an absolute path"),
         ({"position_store": "no.such.store"}, "'no.such.store' is not a store"),
     ],
-    ids=["topic", "connection", "staging", "store"],
+    ids=["topic", "connection", "staging", "a template without a value", "store"],
 )
 def test_a_mistake_is_not_waited_out(
     waits: Waits, bus: Emulator, mode: dict[str, Any], arguments: dict[str, Any], said: str
@@ -58,6 +63,40 @@ def test_soft_fail_is_not_for_what_goes_wrong_meanwhile(waits: Waits) -> None:
     with pytest.raises(AirflowFailException, match="The consumer secret is wrong"):
         waits.wait(timeout=20, deferrable=True, soft_fail=True)
     assert len(waits.deferrals) == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "raised"),
+    [("Trigger failure", TaskDeferralError), ("Trigger timeout", AirflowSkipException)],
+)
+def test_soft_fail_is_not_for_a_trigger_that_cannot_run(
+    waits: Waits, error: str, raised: type[Exception]
+) -> None:
+    """If the triggerer cannot run the trigger, `soft_fail` does not hide it; a timeout skips."""
+    sensor, context = waits.prepare(SfEventsSensor, task_id="wait", deferrable=True, soft_fail=True)
+    with pytest.raises(raised):
+        sensor.resume_execution("__fail__", {"error": error}, context)
+
+
+class AwayOnce(dict[str, str]):
+    """Positions of a store that is out of reach when it is asked for the first time."""
+
+    asked = 0
+
+    @override
+    def get(self, key: str, default: Any = None) -> Any:
+        self.asked += 1
+        if self.asked == 1:
+            raise TransportError("The store is away.")
+        return super().get(key, default)
+
+
+def test_soft_fail_counts_after_an_error_that_has_passed(waits: Waits) -> None:
+    """With `silent_fail` a poke may fail; a timeout after later pokes skips as usual."""
+    waits.positions = AwayOnce()
+    with pytest.raises(AirflowSkipException):
+        waits.wait(timeout=3, poke_interval=0.05, soft_fail=True, silent_fail=True)
+    assert waits.positions.asked > 1
 
 
 @each_mode

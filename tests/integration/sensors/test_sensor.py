@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import threading
+from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowSensorTimeout, AirflowSkipException
 
+from airflow_provider_sfevents.positions import record
 from airflow_provider_sfevents.sensors.sfevents import SfEventsSensor
+from airflow_provider_sfevents.staging.manifest import Run
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.emulator import Emulator
@@ -78,6 +82,31 @@ def test_the_event_that_wakes_it_at_latest_is_in_the_batch(
     waits.publish(1)
     assert waits.fetch(initial_replay="latest")["events"] == 2
     assert bus.deliveries() == 2
+
+
+def test_a_position_moved_to_latest_while_a_trigger_waits(waits: Waits, bus: Emulator) -> None:
+    """After the move the worker pins the position, and the next trigger waits from there."""
+
+    def move() -> None:
+        old = record.Position.from_json(waits.positions[KEY], KEY)
+        moved = record.begin(
+            org_id=old.org_id,
+            instance_url=old.instance_url,
+            topic=old.topic,
+            consumer=old.consumer,
+            start="latest",
+            at=datetime.now(UTC).isoformat(),
+            by=Run(),
+            previous_epoch=old.epoch,
+        )
+        waits.positions[KEY] = moved.to_json()
+        waits.between = partial(waits.publish, 1)
+        waits.publish(1)  # wakes the trigger, and is before `latest`
+
+    waits.between = move
+    assert waits.wait(timeout=20, deferrable=True)["events"] == 1
+    assert len(waits.deferrals) == 2
+    assert position(waits)["replay_id"] != "latest"
 
 
 def test_a_deferral_keeps_its_deadline(waits: Waits) -> None:

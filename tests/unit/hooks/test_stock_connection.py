@@ -179,8 +179,9 @@ def test_what_cannot_be_mapped_is_one_error(stock: Stock, said: str) -> None:
     assert "hush" not in str(raised.value)
 
 
-def test_proxies_are_not_taken_over(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("proxies", ["http://user:hush@proxy", {"https": "http://u:hush@proxy"}])
+def test_proxies_are_not_taken_over(caplog: pytest.LogCaptureFixture, proxies: Any) -> None:
     """A connection's proxies are ignored with a warning that does not show their address."""
-    settings_of(Stock({**SECRET, "proxies": "http://user:hush@proxy"}))
+    assert not settings_of(Stock({**SECRET, "proxies": proxies})).proxy
     assert "HTTPS_PROXY" in caplog.text
     assert "hush" not in caplog.text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from airflow.sdk import Asset
+from airflow.sdk import DAG, Asset
 
 from airflow_provider_sfevents.operators.lineage import (
     TABLES,
@@ -14,8 +14,8 @@ from airflow_provider_sfevents.operators.lineage import (
     lineage,
     table_uri,
     tell_tables,
-    with_tables,
 )
+from airflow_provider_sfevents.operators.sfevents import SfEventsToSparkOperator
 from airflow_provider_sfevents.pubsub.topic_description import FieldDescription
 
 DONE = {
@@ -59,12 +59,17 @@ def test_assets_are_named_by_the_table() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "kept"),
-    [(None, []), (Asset("a"), [Asset("a")]), ([Asset("a")], [Asset("a")]), ((), [])],
+    ("arguments", "kept"),
+    [({}, [Asset("of_dag")]), ({"outlets": Asset("a")}, [Asset("a")]), ({"outlets": []}, [])],
+    ids=["of default_args", "of the task", "none"],
 )
-def test_the_users_outlets_stay(given: Any, kept: list[Asset]) -> None:
-    """The alias of the tables is added to what the user gives."""
-    assert with_tables(given) == [*kept, TABLES]
+def test_the_users_outlets_stay(arguments: dict[str, Any], kept: list[Asset]) -> None:
+    """The alias of the tables is added to what the user gives, for the DAG or the task."""
+    with DAG("orders", schedule=None, default_args={"outlets": [Asset("of_dag")]}):
+        task = SfEventsToSparkOperator(
+            task_id="land", topic="/event/Order__e", table="/lake", **arguments
+        )
+    assert task.outlets == [*kept, TABLES]
 
 
 class _Alias:

@@ -203,3 +203,34 @@ def test_a_local_job_with_little_to_do_starts_quickly(
     conf = submission.conf({"spark.log.level": "INFO"}, events)
     assert conf["spark.log.level"] == "INFO"
     assert ("spark.driver.extraJavaOptions" in conf) is quick
+
+
+def test_a_quick_start_leaves_the_defaults_of_the_file(java_only: str, tmp_path: Path) -> None:
+    """Settings in Spark's file of defaults stay as they are: arguments would override them."""
+    (tmp_path / "spark-defaults.conf").write_text(
+        "spark.driver.extraJavaOptions -Djavax.net.ssl.trustStore=own\nspark.log.level INFO\n"
+    )
+    submission = plan(
+        java_only, shared=True, env_vars={"PATH": java_only, "SPARK_CONF_DIR": str(tmp_path)}
+    )
+    conf = submission.conf({}, 10)
+    assert {"spark.driver.extraJavaOptions", "spark.log.level"}.isdisjoint(conf)
+    assert "spark.sql.codegen.factoryMode" in conf
+
+
+@pytest.mark.parametrize(
+    ("known", "ended"),
+    [({}, False), ({"_driver_id": "driver-1"}, True), ({"_kubernetes_driver_pod": "pod"}, True)],
+    ids=["not started", "standalone", "Kubernetes"],
+)
+def test_a_driver_that_a_retry_goes_on_with_is_ended(known: dict[str, str], ended: bool) -> None:
+    """A task that is ended ends the driver of an earlier try, for which it started no process."""
+    calls: list[None] = []
+    hook = SimpleNamespace(_submit_sp=None, **known)
+    task: Any = spark_submission.SubmitsToSpark.__new__(spark_submission.SubmitsToSpark)
+    task._in_spark = True
+    task._spark_task = SimpleNamespace(
+        _hook=hook, _backend=SimpleNamespace(on_kill=lambda: calls.append(None))
+    )
+    assert task._end_process() is ended
+    assert len(calls) == ended

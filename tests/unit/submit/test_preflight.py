@@ -20,6 +20,7 @@ from airflow_provider_sfevents.submit.preflight import (
     find_spark_submit,
     locale,
     quick_start,
+    settings_of_file,
 )
 
 if TYPE_CHECKING:
@@ -150,6 +151,32 @@ def test_a_local_spark_with_little_to_do_starts_sooner() -> None:
         options: "-Xss4m",
     }
     assert quick_start("local", 1_000, own) == {}
+
+
+@pytest.mark.parametrize(
+    ("named", "environ", "names"),
+    [
+        (None, {}, {"spark.ui.enabled", "spark.driver.extraJavaOptions", "spark.app.name"}),
+        ("own.conf", {}, {"spark.eventLog.enabled"}),
+        ("missing.conf", {}, set()),
+        (None, {"SPARK_CONF_DIR": "other"}, set()),
+    ],
+    ids=["defaults", "the task's file", "no such file", "another folder"],
+)
+def test_settings_of_a_file_are_found(
+    tmp_path: Path, named: str | None, environ: dict[str, str], names: set[str]
+) -> None:
+    """Names come from the file that spark-submit reads: the task's, else `spark-defaults.conf`."""
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "spark-defaults.conf").write_text(
+        "# spark.master local\n\n  spark.ui.enabled true\n"
+        "spark.driver.extraJavaOptions=-Dhttp.proxyHost=proxy\nspark.app.name:one\n"
+    )
+    (tmp_path / "own.conf").write_text("spark.eventLog.enabled\ttrue\n")
+    launcher = Launcher(binary="spark-submit", env={"SPARK_HOME": str(tmp_path)})
+    file = str(tmp_path / named) if named else None
+    environ = {name: str(tmp_path / folder) for name, folder in environ.items()}
+    assert settings_of_file(file, launcher, environ) == names
 
 
 class Network:
