@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,8 +11,9 @@ import pytest
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark import entity_snapshot
 from tests.harness.jars import Jars, or_skip
+from tests.harness.step_hooks import on_steps
 from tests.spark.event_schemas import SCHEMAS
-from tests.spark.orgs import A, B, CurrentState, event
+from tests.spark.orgs import A, B, CurrentState, JobKilledError, event, killing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -136,3 +138,70 @@ def test_a_read_fills_the_column_that_the_events_of_a_field_fill(
 
     assert state.rows("Account", "record_id", "Extra__c", "Extra__c__string") == before
     assert [row["Extra__c"] for row in before] == [1.5, 10.0]
+
+
+def test_a_read_follows_the_schema_that_it_is_given(
+    spark: Any, jars: Jars, staging: Staging, tmp_path: Path
+) -> None:
+    """Without an event of the new schema, kinds that changed and new fields have their columns.
+
+    A read that is refused records no types, and decimals are rounded as those of events are.
+    """
+    or_skip(lambda: jars.delta)
+    base = SCHEMAS["org_account2"]
+    number = base["fields"][-1]
+
+    def with_last(*fields: Any) -> Any:
+        return {**base, "fields": [*base["fields"][:-1], *fields]}
+
+    added = {**number, "name": "Amount__c"}
+    after = with_last({**number, "type": ["null", "string"], "doc": "Data:Text"}, added)
+    state = CurrentState(spark, str(tmp_path / "lake"), "delta", staging)
+    first = event(staging, 1, "CREATE", A, schema="org_account2", Extra__c=1.5)
+    state.apply(state.stage(first))
+    nothing = dict.fromkeys(("Name", "Industry", "BillingAddress", "Employees"))
+    read, schema = tmp_path / "accounts.jsonl", tmp_path / "schema.avsc"
+    read.write_text(json.dumps({"Id": A, "Extra__c": "0015", "Amount__c": 101.005, **nothing}))
+    schema.write_text(json.dumps(after))
+    more = ("--lacking", "BillingAddress", "--event-schema", str(schema), "--decimals")
+
+    with pytest.raises(ConfigurationError, match=r"Amount__c='101.005'.*--decimals"):
+        resolved(state, "Account", read, LATER, *more, '{"Amount__c": "decimal(4,2)"}')
+    wider = '{"Amount__c": "decimal(18,2)"}'
+    assert resolved(state, "Account", read, LATER, *more, wider)["replaced"] == 1
+
+    [row] = state.rows("Account", "Extra__c", "Extra__c__string", "Amount__c")
+    assert row == {
+        "Extra__c": None,
+        "Extra__c__string": "0015",
+        "Amount__c": Decimal("101.00"),
+    }
+
+
+def test_a_read_after_one_that_was_killed_leaves_one_open_interval(
+    spark: Any, jars: Jars, staging: Staging, tmp_path: Path
+) -> None:
+    """A retry reads anew, so what the killed snapshot wrote into the history goes."""
+    or_skip(lambda: jars.delta)
+    state = CurrentState(spark, str(tmp_path / "lake"), "delta", staging, {"history": True})
+    state.apply(
+        state.stage(
+            event(staging, 1, "CREATE", A, Name="Acme"),
+            event(staging, 70, "UPDATE", B, Industry="Shipping"),
+        )
+    )
+    nothing = dict.fromkeys(("Name", "Industry", "BillingAddress", "Employees"))
+    read = tmp_path / "accounts.jsonl"
+    read.write_text("\n".join(json.dumps({"Id": one, **nothing}) for one in (A, B)))
+    more = ("--history", "--lacking", "BillingAddress")
+    with pytest.raises(JobKilledError), on_steps(killing("history")):
+        resolved(state, "Account", read, LATER, *more)
+    assert len(state.rows("Account_history")) == 3
+
+    resolved(state, "Account", read, "2026-11-01T00:05:00Z", *more)
+
+    spans = state.rows("Account_history", "record_id", "valid_from", "valid_to")
+    assert [(one["record_id"], one["valid_from"].minute, one["valid_to"]) for one in spans] == [
+        (A, 5, None),
+        (B, 5, None),
+    ]

@@ -255,4 +255,5 @@ class _Record:
             read_at=before.read_at if before else self._known.entity_read_at,
         )
         if self._with_history:
-            self._passed.append(replace(self._state, committed_at=change.committed_at))
+            passed = replace(self._state, committed_at=change.committed_at, read_at=None)
+            self._passed.append(passed)

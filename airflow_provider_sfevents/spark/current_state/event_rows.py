@@ -48,6 +48,13 @@ VALUES = "event_values"
 EVENT_NAMES = tuple(column.split()[0] for column in EVENTS_SQL.split(", "))
 _EVENT_TYPE = re.compile(r"(.+?)(__)?ChangeEvent")
 _RECORD = re.compile(r"[A-Za-z0-9]{15}(?:[A-Za-z0-9]{3})?|[A-Za-z0-9]{3,15}\*|", re.ASCII)
+_KINDS = {
+    "changeType": str,
+    "transactionKey": str,
+    "commitTimestamp": int,
+    "sequenceNumber": int,
+}
+"""Types of the header's other fields that are read; those of Avro are what the schema says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,11 +215,13 @@ class _Headers:
 
     @staticmethod
     def _lawful(header: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Return the header; None if it does not name records as headers do."""
+        """Return the header; None if it does not name records, or tell the rest, as headers do."""
         ids = header.get("recordIds")
         if not isinstance(ids, list) or not all(
             isinstance(one, str) and _RECORD.fullmatch(one) for one in ids
         ):
+            return None
+        if not all(isinstance(header.get(name), kind | None) for name, kind in _KINDS.items()):
             return None
         return header
 

@@ -12,28 +12,24 @@ from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any, get_args
 
 from airflow_provider_sfevents.spark.changes import serial
-from airflow_provider_sfevents.spark.changes.history import versions
 from airflow_provider_sfevents.spark.changes.plan import for_record, of_records
 from airflow_provider_sfevents.spark.changes.record import Done, Known, Outcome, RecordState, fold
 from airflow_provider_sfevents.spark.changes.snapshot_rules import SnapshotRecord, fold_snapshot
 from airflow_provider_sfevents.spark.changes.tables import RECORD_ID
 from airflow_provider_sfevents.spark.current_state.event_rows import event_of
 from airflow_provider_sfevents.spark.current_state.frames import plain_values, rows_of
+from airflow_provider_sfevents.spark.current_state.record_history import changed_intervals
 from airflow_provider_sfevents.spark.current_state.state_rows import (
     ENTRY_NAMES,
     ENTRY_SQL,
     ROW_NAMES,
     STATE_SQL,
-    VALID_FROM,
-    VALID_TO,
-    WAS_READ,
     buried,
     entry_of,
     entry_row,
     fields_sql,
     history_sql,
     kept_row,
-    order_of,
     order_parts,
     state_of,
     state_row,
@@ -41,7 +37,7 @@ from airflow_provider_sfevents.spark.current_state.state_rows import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     import pyarrow as pa
 
@@ -265,9 +261,8 @@ def _row(
     if state is not None and (write or bury):
         made |= state_row(state) | dict(state.values)
     if folding.history and outcome.passed:
-        is_there = known.state is not None and not known.state.deleted
-        past = given["known_past"] if is_there else None
-        closes, opens = changed_intervals(given[RECORD_ID], past or (), outcome.passed)
+        past = given["known_past"] or ()
+        closes, opens = changed_intervals(given[RECORD_ID], known.state, past, outcome.passed)
         made |= {"past_closes": closes, "past_opens": opens}
     return made
 
@@ -325,51 +320,3 @@ def _batch(rows: list[dict[str, Any]], folding: Folding) -> pa.RecordBatch:
         [pa.array([row.get(name) for row in rows], kind) for name, kind in kinds.items()],
         names=list(kinds),
     )
-
-
-def changed_intervals(
-    record_id: str, past: Iterable[Mapping[str, Any]], passed: Sequence[RecordState]
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Make the changes of a record's history.
-
-    :param past: keys of its existing intervals; none if its last state was that of a deleted
-        record.
-    :param passed: states it went through, at least one.
-    :return: the interval that ends, with only its key and end (an end that equals the beginning
-        removes it); and the intervals that begin.
-    """
-    was_open = _open_before(past, passed[0])
-    found = versions(passed, None if was_open is None else was_open[VALID_FROM])
-    closes: list[dict[str, Any]] = []
-    if was_open is not None and found.closes is not None:
-        closes = [{RECORD_ID: record_id, **was_open, VALID_TO: found.closes}]
-    opens = [
-        {
-            RECORD_ID: record_id,
-            **order_parts(one.order),
-            VALID_FROM: one.valid_from,
-            VALID_TO: one.valid_to,
-            WAS_READ: one.was_read,
-            **one.values,
-        }
-        for one in found.opens
-    ]
-    return closes, opens
-
-
-def _open_before(past: Iterable[Mapping[str, Any]], first: RecordState) -> dict[str, Any] | None:
-    """The newest interval from before this batch.
-
-    Intervals that a killed run of this batch has written do not count.
-    """
-    is_read = first.read_at == first.committed_at
-    before = [
-        (order_of(one), one[VALID_FROM])
-        for one in past
-        if order_of(one) < first.order
-        or (is_read and order_of(one) == first.order and one[VALID_FROM] < first.committed_at)
-    ]
-    if not before:
-        return None
-    order, valid_from = max(before)
-    return {**order_parts(order), VALID_FROM: valid_from}

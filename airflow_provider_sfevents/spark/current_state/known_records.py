@@ -87,10 +87,10 @@ def known(
         lists["event_texts"] = "string"
     if folding.history:
         past = state.rows(state_tables.history_name(entity), history_sql(folding.layout))
-        keys = ", ".join([*tables.ORDER, "valid_from"])
+        keys = ", ".join([*tables.ORDER, "valid_from", "valid_to"])
         beside.append(_listed(narrow(past).selectExpr(_ID, f"struct({keys}) AS one"), "known_past"))
         orders = ", ".join(f"{name}: bigint" for name in tables.ORDER)
-        lists["known_past"] = f"struct<{orders}, valid_from: timestamp>"
+        lists["known_past"] = f"struct<{orders}, valid_from: timestamp, valid_to: timestamp>"
     joined = reduce(lambda one, other: one.join(other, _ID, "left"), beside, found)
     others = [quoted(name) for name in joined.columns if name not in lists]
     filled = [f"coalesce({name}, {empty_list(of)}) AS {name}" for name, of in lists.items()]

@@ -62,6 +62,16 @@ def test_a_read_one_second_after_the_records_last_change_has_it() -> None:
     assert resolved(9.9, values={"Phone": "10"}, state=before).outcome.state == before
 
 
+def test_a_deletion_keeps_its_age_through_reads() -> None:
+    """A record deleted long ago, which a read does not bring either, is as old as it was."""
+    before = replace(state(3), deleted=True, values={})
+    after = resolved(500, state=before)
+    assert after.answer == "absent"
+    assert after.outcome.state == replace(before, read_at=second(500))
+    late = resolved(600, change(4, "CREATE", Phone="4"), state=after.outcome.state)
+    assert late.outcome.counts == {"contained": 1}
+
+
 def test_what_was_committed_within_the_second_before_the_read_is_applied_again() -> None:
     """An event from the second before a read is applied again: the read may lack it."""
     event = replace(change(9, Phone="9"), committed_at=second(9))

@@ -10,7 +10,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.exceptions import ConfigurationError, StagingError
 from airflow_provider_sfevents.spark.changes import serial, snapshot_rules as rules, tables
 from airflow_provider_sfevents.spark.changes.ids import long_id
 from airflow_provider_sfevents.spark.changes.resync_entries import WHOLE_ENTITY
@@ -43,6 +43,7 @@ from airflow_provider_sfevents.spark.schema.decimals import read_decimals, with_
 from airflow_provider_sfevents.spark.schema.evolution import evolve
 from airflow_provider_sfevents.spark.schema.field_types import event_type, quoted, record_fields
 from airflow_provider_sfevents.spark.tables.statements import text
+from airflow_provider_sfevents.spark.tables.type_records import ColumnsMovedError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -113,9 +114,12 @@ def apply_snapshot(
     )
     with begun(state, deletions=deletions, history=history) as run:
         check_deletions(progress_of(run.progress), deletions)
-        layout, filled = _columns(run, entity, event_schema, decimals or {})
+        layout, evolution = _columns(run, entity, event_schema, decimals or {})
+        filled = evolution.filled[_READ] if evolution is not None else ()
         rows = read_rows(run, entity, records, layout, lacking, filled)
-        counts = apply_snapshot_rows(run, entity, rows, deleted_ids, read_at, layout, whole=whole)
+        counts = apply_snapshot_rows(
+            run, entity, rows, deleted_ids, read_at, layout, whole=whole, evolution=evolution
+        )
     logger.info(
         "Entity snapshot of %s applied: %s.",
         entity,
@@ -133,12 +137,15 @@ def apply_snapshot_rows(
     layout: Layout,
     *,
     whole: bool,
+    evolution: Evolution | None = None,
 ) -> dict[str, int]:
     """Apply a snapshot whose records have the table's columns already.
 
     :param rows: `record_id`, once each, and `read_values`, a struct of the table's columns, in
         which a compound whose members are all null is null.
+    :param evolution: change of the table's columns by the schema that was given with the read.
     :raises ConfigurationError: the read cannot be used; nothing has been changed.
+    :raises StagingError: an apply has recorded other columns meanwhile.
     """
     state = run.state
     if run.progress:
@@ -169,6 +176,11 @@ def apply_snapshot_rows(
         entity=entity, folding=folding, rows=outcomes, counts=count_outcomes(outcomes), few=False
     )
     run.ensure_writer()
+    if evolution is not None:
+        try:
+            state.types.keep({entity: evolution})
+        except ColumnsMovedError as moved:
+            raise StagingError(f"{moved} Nothing was changed; run the snapshot again.") from moved
     state.make_entity(entity, layout, history=run.history)
     commits = Commits(run, [found], tables.SNAPSHOT_ORDER)
     commits.of_records()
@@ -255,31 +267,27 @@ def _check_values(entity: str, records: DataFrame, casts: Iterable[tuple[str, st
         raise ConfigurationError(
             f"The read of {entity} has values that its table's columns cannot hold: "
             f"{', '.join(wrong[:_BAD_VALUES])}. Nothing was changed. Read "
-            "them as REST or Bulk give them (ids in 18 characters)."
+            "them as REST or Bulk give them (ids in 18 characters), with --decimals that they fit."
         )
 
 
 def _columns(
     run: ApplyRun, entity: str, event_schema: str, decimals: Mapping[str, str]
-) -> tuple[Layout, frozenset[str]]:
-    """Find the columns of an entity's table, and those that the schema's fields fill.
+) -> tuple[Layout, Evolution | None]:
+    """Find the columns of an entity's table, and what the schema that was given changes of them.
 
     :raises ConfigurationError: they are not known.
     """
-    layout = recorded_layout(run, entity)
-    filled: frozenset[str] = frozenset()
     if event_schema:
         evolution = _evolution(run, entity, event_schema, decimals)
-        filled = frozenset(evolution.filled[_READ])
-        if not layout.columns:
-            run.state.types.keep({entity: evolution})
-            layout = layout_of(evolution.after.columns)
+        return layout_of(evolution.after.columns), evolution
+    layout = recorded_layout(run, entity)
     if not layout.columns:
         raise ConfigurationError(
             f"No event of {entity} has been applied yet, so its columns' types are not known. "
             "Give the schema of its change events (--event-schema), or wait for the first event."
         )
-    return layout, filled
+    return layout, None
 
 
 def _evolution(

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.schema.field_types import Column, FieldType
 
 ID = "id"
+_DIGITS = 38  # most that a decimal has in Spark
 _NOT_FIELDS = frozenset({ID, "attributes"})
 _PERSON = frozenset({"salutation", "firstname", "middlename", "lastname", "suffix"})
 
@@ -75,8 +76,7 @@ def filling(
                 f"{column.field} of {entity} has changed its kind and has several columns "
                 f"({', '.join(one.name for one in several)}): nothing tells which of them the read "
                 "fills. Give the schema that the entity's change events have now (--event-schema), "
-                "with the --decimals of the apply. If that was given, no event of it has been "
-                "applied yet: apply one first. Where the org has the field no more, say so: "
+                "with the --decimals of the apply. Where the org has the field no more, say so: "
                 f"--lacking {column.field}."
             )
     if missing := [name for name in work.missing if name.casefold() not in allowed]:
@@ -179,6 +179,10 @@ class _Filling:
             # A whole number may come as 3.0.
             text = f"regexp_replace({text}, '[.]0+$', '')"
         cast = f"try_cast({text} AS {kind.sql()})"
+        if kind.kind == "decimal":
+            # Rounded half to even, as the values of events are; a cast rounds half up.
+            exact = f"decimal({_DIGITS},{_DIGITS - kind.precision + kind.scale})"
+            cast = f"try_cast(bround(try_cast({text} AS {exact}), {kind.scale}) AS {kind.sql()})"
         self.casts.append((name, text, cast))
         return cast
 
