@@ -7,6 +7,7 @@ formats elsewhere.
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -181,6 +182,9 @@ def test_an_attempt_that_gives_way_leaves_applying_to_the_other(
 
     def overtaken(name: str, _about: str) -> None:
         if name == steps.LANDING_MOVE and not counts:
+            # The run of this attempt takes the tables while the batch lands.
+            while not state.tables.progress().writer:
+                time.sleep(0.05)
             counts.append(state.apply(batch))
 
     with pytest.raises(PositionConflictError, match="this one gives way"):

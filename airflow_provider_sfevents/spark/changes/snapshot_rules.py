@@ -49,9 +49,9 @@ class SnapshotRecord:
 class SnapshotOutcome:
     """Result of an entity snapshot for one record.
 
-    :param answer: `absent`: it was deleted before. `newer`: the record stays as it is, because it has no entry and has an event that
-        the read may not contain. `refused`: the record and its entry stay as they are, because the
-        read began before the last cause of the entry.
+    :param answer: `absent`: it was deleted before. `newer`: the record stays as it is, because it
+        has no entry and has an event that the read may not contain. `refused`: the record and its
+        entry stay as they are, because the read began before the last cause of the entry.
     :param outcome: `settled` is the order up to which kept events are answered. If a kept event
         cannot be applied, the record stays as it was read and is marked with the reason, and `kept`
         has the events that are still kept.

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_ANSWERS = ("replaced", "deleted", "newer", "refused")
 _BAD_VALUES = 5
 _READ = "read"
 """Stands for the id of the schema that a read was given with."""
@@ -176,12 +177,7 @@ def apply_snapshot_rows(
         entity=entity, folding=folding, rows=outcomes, counts=count_outcomes(outcomes), few=False
     )
     run.ensure_writer()
-    if evolution is not None:
-        try:
-            state.types.keep({entity: evolution})
-        except ColumnsMovedError as moved:
-            raise StagingError(f"{moved} Nothing was changed; run the snapshot again.") from moved
-    state.make_entity(entity, layout, history=run.history)
+    _make_tables(run, entity, layout, evolution)
     commits = Commits(run, [found], tables.SNAPSHOT_ORDER)
     commits.of_records()
     read = {entity: lifted.read_at}
@@ -189,11 +185,20 @@ def apply_snapshot_rows(
     commits.resync({}, gone={entity: entry} if whole and entry is not None else {})
     commits.kept({}, drop_wide=entity if whole else "")
     written = commits.run()
-    answers = ("replaced", "deleted", "newer", "refused")
     return {
-        **{answer: found.counts[f"answer_{answer}"] for answer in answers},
+        **{answer: found.counts[f"answer_{answer}"] for answer in _ANSWERS},
         **entries_left(state.entries() if state_tables.RESYNC in written else entries),
     }
+
+
+def _make_tables(run: ApplyRun, entity: str, layout: Layout, evolution: Evolution | None) -> None:
+    """Record the columns that the tables get, then make or widen them."""
+    if evolution is not None:
+        try:
+            run.state.types.keep({entity: evolution})
+        except ColumnsMovedError as moved:
+            raise StagingError(f"{moved} Nothing was changed; run the snapshot again.") from moved
+    run.state.make_entity(entity, layout, history=run.history)
 
 
 def _with_deleted(state: StateTables, rows: DataFrame, deleted_ids: Iterable[str]) -> DataFrame:

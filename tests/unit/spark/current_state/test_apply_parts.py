@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -28,12 +27,10 @@ from airflow_provider_sfevents.spark.current_state.event_rows import (
 )
 from airflow_provider_sfevents.spark.current_state.fold_records import Folding
 from airflow_provider_sfevents.spark.current_state.frames import rows_of
-from airflow_provider_sfevents.spark.current_state.record_history import changed_intervals
 from airflow_provider_sfevents.spark.current_state.snapshot.snapshot_options import time_of
 from airflow_provider_sfevents.spark.current_state.state_rows import (
     entry_of,
     entry_row,
-    order_parts,
 )
 from airflow_provider_sfevents.spark.current_state.value_translation import (
     Target,
@@ -41,7 +38,7 @@ from airflow_provider_sfevents.spark.current_state.value_translation import (
 )
 from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.schema.field_types import Column, FieldType
-from tests.unit.changes.building import LAYOUT, A, B, change, entry, order, second, state
+from tests.unit.changes.building import LAYOUT, A, B, change, entry, second
 
 READING = EventPlace(generation=2, batch_number=7)
 HEADER = {
@@ -257,64 +254,6 @@ def test_an_event_that_is_held_is_the_event(ids: tuple[str, ...]) -> None:
     assert event_of(row) == told
     assert (row["event_identity"], row["named_ids"]) == (told.identity, [A])
     assert row["is_wide"] == (len(ids) > 1)
-
-
-def test_an_interval_ends_where_the_next_begins() -> None:
-    """The newest existing interval, by order, ends where the first new one begins."""
-    past = [interval(1, 2), interval(2)]
-    closes, opens = changed_intervals(A, state(2), past, [state(5, Industry="Mining")])
-    assert [(one["applied_ordinal"], one["valid_to"]) for one in closes] == [(2, second(5))]
-    assert [(one["valid_from"], one["valid_to"], one["Industry"]) for one in opens] == [
-        (second(5), None, "Mining")
-    ]
-
-
-def test_a_job_that_is_run_again_finds_the_same_interval_to_end() -> None:
-    """A job that runs again ends the same interval, beside its own from before."""
-    past = [interval(2, 5), interval(5)]
-    closes, _ = changed_intervals(A, state(2), past, [state(5, Industry="Mining")])
-    assert [(one["applied_ordinal"], one["valid_to"]) for one in closes] == [(2, second(5))]
-
-
-def test_a_read_ends_the_interval_of_the_event_whose_order_it_has() -> None:
-    """A read has the order of the record's last event."""
-    closes, opens = changed_intervals(A, state(5), [interval(5)], [read_state(8)])
-    assert [(one["valid_from"], one["valid_to"]) for one in closes] == [(second(5), second(8))]
-    assert [(one["valid_from"], one["was_read"]) for one in opens] == [(second(8), True)]
-
-
-@pytest.mark.parametrize(
-    ("known", "past", "ended"),
-    [
-        (None, [], []),
-        (None, [(5, 7, None)], [(7, 7)]),
-        (None, [(1, 1, 2), (5, 7, 7.5), (6, 7.5, None)], [(7, 7), (7.5, 7.5)]),
-        (state(5), [(5, 5, 7), (5, 7, None)], [(5, 8), (7, 7)]),
-        (replace(state(5), deleted=True, values={}), [(1, 1, 5), (5, 7, None)], [(7, 7)]),
-    ],
-    ids=["nothing", "a new record", "an earlier life", "a record with a row", "a deleted record"],
-)
-def test_what_a_killed_read_began_goes_when_another_read_takes_its_place(
-    known: Any, past: list[Any], ended: list[Any]
-) -> None:
-    """A snapshot that is run again reads at another time, and leaves one open interval."""
-    was = [interval(of, to, begins=begins) for of, begins, to in past]
-    closes, opens = changed_intervals(A, known, was, [read_state(8)])
-    keys = sorted((one["valid_from"], one["valid_to"]) for one in closes)
-    assert keys == [(second(begins), second(to)) for begins, to in ended]
-    assert [(one["valid_from"], one["valid_to"]) for one in opens] == [(second(8), None)]
-
-
-def interval(of: int, to: float | None = None, begins: float | None = None) -> dict[str, Any]:
-    return {
-        **order_parts(order(of)),
-        "valid_from": second(of if begins is None else begins),
-        "valid_to": None if to is None else second(to),
-    }
-
-
-def read_state(at: float) -> Any:
-    return replace(state(5, read=at, Industry="Mining"), committed_at=second(at))
 
 
 def test_an_entry_comes_back_from_its_row() -> None:
