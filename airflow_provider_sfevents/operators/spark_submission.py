@@ -165,11 +165,10 @@ class SubmitsToSpark(StoppableTask):
             return True
         hook = self._spark_task._hook  # noqa: SLF001 - as `SparkSubmitOperator.on_kill` reads it
         # A try that goes on with the driver of an earlier one has started no process.
-        started = ("_submit_sp", "_driver_id", "_kubernetes_driver_pod", "_yarn_application_id")
-        if not any(getattr(hook, one, None) for one in started):
-            return False
-        SparkSubmitOperator.on_kill(self._spark_task)
-        return True
+        known = ("_submit_sp", "_driver_id", "_kubernetes_driver_pod", "_yarn_application_id")
+        if has_begun := any(getattr(hook, one, None) for one in known):
+            SparkSubmitOperator.on_kill(self._spark_task)
+        return has_begun
 
 
 class SubmittedJobs:
@@ -193,6 +192,7 @@ class SubmittedJobs:
         job = put_job(self._submission.job_root(task.staging), work.job)
         aim(task, self._submission, job, work.arguments, work.events)
         task.run_spark(task, self._context, self._submission, self._stopping)
+        forget_job(self._context, task.external_id_key)
 
 
 def connection_type(conn_id: str) -> str:
@@ -360,9 +360,8 @@ def texts(application_args: Sequence[Any] | None) -> list[str]:
 def forget_other_jobs(context: Context, job_key: str, batch_id: str, *, again: bool) -> None:
     """Forget a Spark job kept for resuming (cluster modes) that belongs to another landing.
 
-    Such a job counts for one landing of one batch. Otherwise a cleared task would take the finished
-    job of an earlier batch for its own, or would not land its own batch again (`ResumableJobMixin`,
-    Airflow 3.3, keeps the job's id over a clear).
+    Otherwise a cleared task would take the job of an earlier batch for its own, or would not land
+    its own again (`ResumableJobMixin`, Airflow 3.3, keeps the job's id over a clear).
 
     :param again: the batch has landed before, by another job.
     """
@@ -370,8 +369,15 @@ def forget_other_jobs(context: Context, job_key: str, batch_id: str, *, again: b
     wanted = f"{batch_id}, landed again by try {context['ti'].try_number}" if again else batch_id
     if state is None or state.get(BATCH_KEY) == wanted:
         return
-    state.delete(job_key)
+    forget_job(context, job_key)
     state.set(BATCH_KEY, wanted)
+
+
+def forget_job(context: Context, job_key: str) -> None:
+    """Forget the job kept for resuming: one that has ended without a receipt is to run again."""
+    if (state := context.get("task_state_store")) is not None:
+        state.delete(job_key)
+        state.delete(SparkSubmitOperator._K8S_DRIVER_STATUS_KEY)  # noqa: SLF001
 
 
 def _env(

@@ -15,7 +15,9 @@ from airflow.sdk.exceptions import AirflowException
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.hooks.staging_access import staging_root
+from airflow_provider_sfevents.hooks.task_thread import Stopping
 from airflow_provider_sfevents.operators import spark_submission
+from airflow_provider_sfevents.operators.job_options import SparkWork
 from airflow_provider_sfevents.submit.deploy_modes import Way
 
 BESIDE_PYTHON = str(Path(sys.executable).parent)
@@ -184,6 +186,32 @@ def test_a_batch_that_is_landed_again_gets_a_job_of_its_own() -> None:
     state.set(spark_submission.BATCH_KEY, "e-1")
     spark_submission.forget_other_jobs(of_try(3, state), "spark_job_id", "e-1", again=True)
     assert state.get("spark_job_id") is None
+
+
+def test_a_job_that_has_ended_is_not_waited_for_again(java_only: str, tmp_path: Path) -> None:
+    """A retry runs a job again that ended well and left no receipt."""
+    state = FakeState()
+    seen: list[dict[str, Any]] = []
+
+    def run_spark(*_: Any) -> None:
+        seen.append(dict(state.kept))
+        state.kept |= {"spark_job_id": "driver-1", "k8s_driver_status": "Succeeded"}
+
+    task = SimpleNamespace(
+        staging=tmp_path.as_uri(),
+        external_id_key="spark_job_id",
+        application="",
+        application_args=None,
+        py_files=None,
+        conf=None,
+        run_spark=run_spark,
+    )
+    jobs = spark_submission.SubmittedJobs(
+        task, plan(java_only, shared=True), of_try(1, state), Stopping()
+    )
+    for _ in range(2):
+        jobs.run(SparkWork(job="land", arguments=[], events=1, key="e-1"))
+    assert seen[1] == {spark_submission.BATCH_KEY: "e-1"}
 
 
 def of_try(number: int, state: FakeState) -> Any:
