@@ -191,7 +191,7 @@ def settings_with(
 ) -> Settings:
     """Return the client's settings, with the login that `login` makes of the fields.
 
-    :param takes_proxy: the extra `proxies` is this package's.
+    :param takes_proxy: the extra `proxies` is read; another provider's has a form of its own.
     :raises ConfigurationError: the message names the connection.
     """
     try:

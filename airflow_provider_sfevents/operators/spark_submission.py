@@ -57,7 +57,7 @@ class Submission:
     :param binary: program to start.
     :param env: variables that spark-submit needs in addition to the worker's environment. Never an
         operator's `env_vars`: on YARN and Kubernetes those are for processes on other machines.
-    :param in_file: names of the settings in its file of defaults; arguments would override them.
+    :param in_file: names of the settings that its file of defaults has; arguments override them.
     """
 
     master: str

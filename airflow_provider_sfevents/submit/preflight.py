@@ -160,7 +160,7 @@ def settings_of_file(
 
     :param properties_file: file that the task names in place of `spark-defaults.conf`.
     """
-    home = launcher.env.get("SPARK_HOME") or environ.get("SPARK_HOME")
+    home = _named_home(launcher, environ)
     if not home and (found := shutil.which(launcher.binary, path=environ.get("PATH"))):
         home = str(Path(found).resolve().parent.parent)
     folder = Path(environ.get("SPARK_CONF_DIR") or Path(home or "", "conf"))
@@ -222,8 +222,12 @@ def spark_folder(launcher: Launcher, environ: Mapping[str, str]) -> Path | None:
     """Folder of the Spark that a launcher starts; None if it belongs to another Python."""
     if not launcher.beside_python:
         return None
-    named = launcher.env.get("SPARK_HOME") or environ.get("SPARK_HOME")
+    named = _named_home(launcher, environ)
     return Path(named) if named else installed_pyspark()
+
+
+def _named_home(launcher: Launcher, environ: Mapping[str, str]) -> str:
+    return launcher.env.get("SPARK_HOME") or environ.get("SPARK_HOME", "")
 
 
 def _python(environ: Mapping[str, str]) -> dict[str, str]:

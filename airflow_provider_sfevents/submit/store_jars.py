@@ -10,6 +10,8 @@ import re
 from typing import TYPE_CHECKING
 from zipfile import BadZipFile, ZipFile
 
+from airflow_provider_sfevents.submit.preflight import DEFAULTS
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
@@ -51,7 +53,7 @@ def _may_name_jars(arguments: Sequence[str], folder: Path, environ: Mapping[str,
     return (
         any(_NAMES_JARS.search(one) for one in (*arguments, environ.get("SPARK_SUBMIT_OPTS", "")))
         or any(environ.get(one) for one in _VARIABLES)
-        or any((folder / "conf" / one).exists() for one in ("spark-defaults.conf", "spark-env.sh"))
+        or any((folder / "conf" / one).exists() for one in (DEFAULTS, "spark-env.sh"))
     )
 
 

@@ -118,7 +118,7 @@ def unlearned(topic: str, ended_by: str, max_seconds: float) -> TransportError:
     return TransportError(
         f"Neither an event nor a keepalive of {topic} came before the fetch was ended by "
         f"{ended_by}, so `latest` has no replay id yet, and events published until the next run "
-        f"would be missed. The service sends a keepalive within 270 s, and the fetch had "
+        "would be missed. The service sends a keepalive within 270 s, and the fetch had "
         f"{max_seconds:.0f} s: set max_seconds to 300 or more, and where execution_timeout leaves "
         "less of it, a longer execution_timeout."
     )

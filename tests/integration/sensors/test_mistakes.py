@@ -40,6 +40,7 @@ def test_a_mistake_is_not_waited_out(
     waits: Waits, bus: Emulator, mode: dict[str, Any], arguments: dict[str, Any], said: str
 ) -> None:
     """A mistake fails the task for good before anything is deferred or delivered."""
+    waits.monkeypatch.chdir(waits.staging.parent)  # a relative folder is not made in the checkout
     waits.publish(1)
     with pytest.raises(AirflowFailException) as raised:
         waits.wait(**{"timeout": 20, **mode, **arguments})
