@@ -179,9 +179,7 @@ class Attempt:
 
     def steps(self) -> list[Reached]:
         """Steps that the attempt has reached so far, in order."""
-        lines = self.report.read_text().splitlines()
-        said = [json.loads(line) for line in lines]
-        return [Reached(**one) for one in said if "step" in one]
+        return [Reached(**one) for one in self._reported() if "step" in one]
 
     @property
     def state(self) -> str:
@@ -193,8 +191,12 @@ class Attempt:
 
     def told(self, name: str) -> list[Any]:
         """Lines of this name that the task has added to its report."""
-        lines = map(json.loads, self.report.read_text().splitlines())
-        return [said[name] for said in lines if name in said]
+        return [said[name] for said in self._reported() if name in said]
+
+    def _reported(self) -> list[dict[str, Any]]:
+        """Lines of the report, but for one that a process is writing at this moment."""
+        *whole, _ = self.report.read_text().split("\n")
+        return [json.loads(line) for line in whole]
 
     @property
     def task(self) -> int:
