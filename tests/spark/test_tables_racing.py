@@ -16,14 +16,14 @@ import pytest
 
 from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.tables.merging import merge_statements
-from airflow_provider_sfevents.spark.tables.merging.conflicts import is_conflict
+from airflow_provider_sfevents.spark.tables.merging.conflicts import has_added, is_conflict
 from tests.harness.jars import or_skip
 from tests.harness.spark import environment
 from tests.spark.lakes import Tables
 from tests.spark.racing import race
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from tests.harness.jars import Jars
     from tests.spark.conftest import Staging
@@ -89,10 +89,19 @@ def test_two_processes_that_commit_at_once_leave_exactly_one_copy(
         assert not lake.under_way()
 
 
+@pytest.mark.parametrize(
+    ("table_format", "statement"),
+    [
+        ("delta", merge_statements.insert),
+        ("delta", merge_statements.merge),
+        ("iceberg", merge_statements.merge),
+    ],
+    indirect=["table_format"],
+)
 def test_what_a_format_says_of_a_commit_that_came_second_is_understood(
-    tables: Tables, staging: Staging
+    tables: Tables, staging: Staging, statement: Callable[..., str]
 ) -> None:
-    """Of two concurrent MERGEs of one batch one fails, and its error counts as a conflict."""
+    """Of two at once for one batch one fails by a conflict; run again, it changes nothing."""
     tables.land(staging.write([staging.order(1)]))
     there = tables.sql("select * from {}")
     (row,) = there.collect()
@@ -101,18 +110,18 @@ def test_what_a_format_says_of_a_commit_that_came_second_is_understood(
     marker = tables.folder / "committed"
     failures: list[BaseException] = []
 
-    def merge(*, once: Path | None = None) -> None:
+    def bring_in(*, once: Path | None = None) -> None:
         session, identifier = tables.opened()
         source = session.createDataFrame([tuple(new[name] for name in columns.names)], columns)
         if once is not None:
             source = source.mapInArrow(waiting(str(once)), columns)
         source.selectExpr("*", f"false {envelope.GONE}").createOrReplaceTempView("racing")
         dates = {str(row.event_date)}
-        session.sql(merge_statements.merge(identifier, "racing", columns.names, "0f3c-2", dates))
+        session.sql(statement(identifier, "racing", columns.names, "0f3c-2", dates))
 
     def attempt(*, once: Path | None = None) -> None:
         try:
-            merge(once=once)
+            bring_in(once=once)
         except Exception as failure:  # noqa: BLE001 - looked at by the test's own thread
             failures.append(failure)
 
@@ -126,6 +135,7 @@ def test_what_a_format_says_of_a_commit_that_came_second_is_understood(
     thread.join()
 
     assert [is_conflict(failure) for failure in failures] == [True]
+    assert has_added(bring_in) == (statement is merge_statements.merge)
     assert tables.events() == [("0f3c-1", 0), ("0f3c-2", 0)]
 
 

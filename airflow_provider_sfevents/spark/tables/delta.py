@@ -1,8 +1,9 @@
 """Delta tables: by path, or by name in a catalog of Delta's class.
 
-A MERGE that adds rows has read the dates it adds them to, so that of two concurrent MERGEs one
-fails (`ConcurrentAppendException`). Delta's `txnAppId` and `txnVersion` are not used, because a
-transaction whose version is not above the last one is skipped silently.
+A MERGE that adds rows has read the dates it adds them to, and so has an INSERT that joins its own
+table: of two such statements at once one fails (`ConcurrentAppendException`). Delta's `txnAppId`
+and `txnVersion` are not used, because a transaction whose version is not above the last one is
+skipped silently.
 """
 
 from __future__ import annotations
@@ -54,6 +55,8 @@ def settings(catalog: str, master: str, configured: str) -> Mapping[str, str]:
         **({f"{CATALOGS}{catalog}": configured} if configured else {}),
         # The source is files that do not change; a copy of them costs as much as the merge.
         "spark.databricks.delta.merge.materializeSource": "none",
+        # A filter for an INSERT's join, which Spark would make by a job of its own.
+        "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
         # Reading a table's log takes 50 tasks else, which on one machine is most of a landing's
         # time.
         **(_FEW_PARTITIONS if master.startswith("local") else {}),
@@ -95,7 +98,7 @@ class DeltaByPath:
     """Delta tables as folders below a root."""
 
     using = "delta"
-    tells_rows = True
+    inserts_conflict = True
 
     def __init__(self, files: Files, root: str, options: TableOptions) -> None:
         self._files = files

@@ -72,14 +72,15 @@ class Dialect(Protocol):
     :param properties: of the tables that are made.
     :param keeps_commits: no commit gets lost, so the rows of a batch that lands for the first time
         need not be counted afterwards.
-    :param tells_rows: a MERGE reports the number of rows that it has written.
+    :param inserts_conflict: of two INSERTs that read their own table the second fails, as a second
+        MERGE does.
     """
 
     using: str
     layout: str
     properties: Mapping[str, str]
     keeps_commits: bool
-    tells_rows: bool
+    inserts_conflict: bool
 
     def label(self, table: str) -> str: ...
 

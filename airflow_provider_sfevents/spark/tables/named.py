@@ -39,7 +39,7 @@ class Named:
         commit unless the catalog makes it.
     """
 
-    tells_rows = False
+    inserts_conflict = False
 
     def __init__(
         self,

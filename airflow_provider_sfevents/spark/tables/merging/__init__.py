@@ -1,1 +1,1 @@
-"""Tables of formats with commits: a MERGE for each table, their ledger, and conflicts."""
+"""Tables of formats with commits: a statement for each table, their ledger, and conflicts."""

@@ -13,6 +13,7 @@ import time
 from typing import TYPE_CHECKING, TypeVar
 
 from airflow_provider_sfevents.exceptions import StagingError
+from airflow_provider_sfevents.spark.tables.merging.merge_statements import IS_THERE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,6 +71,17 @@ def retry_conflicts(
             "in which there is no committed row, and run the task again."
         )
     raise ConflictsError(gave_up)
+
+
+def has_added(act: Callable[[], object]) -> bool:
+    """Run an INSERT of `merge_statements`; False if nothing was added, since rows are there."""
+    try:
+        act()
+    except Exception as error:
+        if IS_THERE not in java_text(error):
+            raise
+        return False
+    return True
 
 
 def is_conflict(error: BaseException) -> bool:

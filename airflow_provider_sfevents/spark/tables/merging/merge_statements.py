@@ -1,4 +1,4 @@
-"""Statements that land a batch in Delta and Iceberg tables: MERGE, and DELETE for one that is gone.
+"""Statements that land a batch in Delta and Iceberg tables, and remove one that is gone.
 
 Plain text from plain values.
 
@@ -7,6 +7,8 @@ MERGEs the second fails, because the first changed what it had read, and is retr
 compares only the rows of this batch, on the dates where it has or had rows, so that other files are
 not opened. Rows that the batch no longer has are in the source, marked `gone`. (`WHEN NOT MATCHED
 BY SOURCE` would be shorter, but Spark then reads, and for Iceberg rewrites, the whole table.)
+
+In Delta a batch that lands for the first time is an INSERT that reads its own table (`insert`).
 """
 
 from __future__ import annotations
@@ -19,6 +21,9 @@ from airflow_provider_sfevents.spark.tables.statements import text
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
+
+IS_THERE = "sfevents: the table has rows of the batch"
+"""In the error of an INSERT that has added nothing."""
 
 _MOST_DATES = 200
 
@@ -49,13 +54,27 @@ def merge(
 def insert(
     target: str, source: str, columns: Sequence[str], batch_id: str, dates: Collection[str]
 ) -> str:
-    """Make the statement that adds those rows of a batch that the table lacks."""
-    names = [quoted(name) for name in columns]
+    """Make the statement that adds the rows of a batch to a table that has none of them."""
+    there = f"SELECT {envelope.ORDINAL} FROM {target} WHERE {of_batch(batch_id, dates)}"  # noqa: S608 - all of it is quoted
+    return insert_unless_there(target, source, columns, envelope.ORDINAL, there)
+
+
+def insert_unless_there(
+    target: str, source: str, columns: Sequence[str], key: str, there: str
+) -> str:
+    """Make the statement that adds all rows of the source, or fails with `IS_THERE`.
+
+    It has fewer jobs than a MERGE. Delta keeps two of them apart as it does two MERGEs, since each
+    has read the table that it adds to.
+
+    :param key: column of the source, in SQL.
+    :param there: query for the keys that the target has.
+    """
+    names = ", ".join(map(quoted, columns))
     return (
-        f"MERGE INTO {target} t USING {source} s "  # noqa: S608 - all of it is quoted
-        f"ON {of_batch(batch_id, dates, 't.')} AND t.{envelope.ORDINAL} = s.{envelope.ORDINAL} "
-        f"WHEN NOT MATCHED THEN INSERT ({', '.join(names)}) "
-        f"VALUES ({', '.join(f's.{name}' for name in names)})"
+        f"INSERT INTO {target} ({names}) SELECT {names} FROM {source} "  # noqa: S608 - all of it is quoted
+        f"LEFT JOIN ({there}) t (sfevents_there) ON sfevents_there = {key} "
+        f"WHERE assert_true(sfevents_there IS NULL, {text(IS_THERE)}) IS NULL"
     )
 
 

@@ -2,6 +2,7 @@
 
 1. A batch's row is written by one MERGE, which fails if the ledger has the batch in another form.
    Of two concurrent MERGEs the second meets a conflict, reads the ledger again, and then fails too.
+   In Delta an INSERT tries before, which fails if the ledger has the batch in any form.
 2. An attempt that has removed the folders of attempts at older forms *claims* the batch before it
    changes a table: a row with the id `ledger.claim_id` and the time of its manifest. If an older
    attempt writes its row before the claim, the claim fails. If it writes later, it meets a conflict
@@ -17,14 +18,17 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.spark.schema.field_types import quoted
 from airflow_provider_sfevents.spark.tables import iceberg, ledger, naming, statements
-from airflow_provider_sfevents.spark.tables.merging.conflicts import java_text, retry_conflicts
+from airflow_provider_sfevents.spark.tables.merging import merge_statements
+from airflow_provider_sfevents.spark.tables.merging.conflicts import (
+    has_added,
+    java_text,
+    retry_conflicts,
+)
 from airflow_provider_sfevents.spark.tables.projection import parsed
 from airflow_provider_sfevents.spark.tables.statements import text
 from airflow_provider_sfevents.spark.tables.table_options import event_properties
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pyspark.sql import DataFrame, SparkSession
 
     from airflow_provider_sfevents.spark.tables.interface import Dialect
@@ -115,8 +119,16 @@ class MergedLedger:
         Return False if the ledger has the batch already, or a claim of it.
         """
         self.make()
-        told = self._merge([row.to_values()], f"WHEN NOT MATCHED THEN INSERT {_inserted()}")
-        return bool(told.get("num_inserted_rows"))
+        ids = f"{text(row.batch_id)}, {text(ledger.claim_id(row.batch_id))}"
+        # Not a constant: for a join without a key Spark broadcasts rows, by a job of its own.
+        ours = f"CASE WHEN `batch_id` IN ({ids}) THEN {text(row.batch_id)} END"
+        there = f"SELECT {ours} FROM {self._name()} WHERE `batch_id` IN ({ids})"  # noqa: S608 - all is quoted
+        source = f"({ledger.rows_sql([row.to_values()])})"
+        columns = list(ledger.COLUMNS)
+        said = merge_statements.insert_unless_there(
+            self._name(), source, columns, "`batch_id`", there
+        )
+        return has_added(self._spark.sql(said).collect)
 
     def write(self, row: LedgerRow) -> None:
         """Write the row of a batch that has landed.
@@ -146,29 +158,20 @@ class MergedLedger:
             "attempt": row.attempt,
         }
 
-    def _merge(self, source: list[dict[str, Any]], clauses: str) -> Mapping[str, int]:
-        """Merge rows of one batch; a single row also replaces a claim of the batch.
-
-        :returns: numbers of rows, where the format tells.
-        """
+    def _merge(self, source: list[dict[str, Any]], clauses: str) -> None:
+        """Merge a batch's row and a row for its claim."""
         batch_id = min(one["batch_id"] for one in source)
         ids = f"{text(batch_id)}, {text(ledger.claim_id(batch_id))}"
-        key = "t.`batch_id`"
-        if len(source) == 1:
-            # A join by a key: without one Spark broadcasts the ledger's rows, by a job of its own.
-            key = f"CASE WHEN {key} IN ({ids}) THEN {text(batch_id)} END"
         said = (
             f"MERGE INTO {self._name()} t USING ({ledger.rows_sql(source)}) s "
-            f"ON t.`batch_id` IN ({ids}) "
-            f"AND {key} = s.`batch_id` {clauses}"
+            f"ON t.`batch_id` IN ({ids}) AND t.`batch_id` = s.`batch_id` {clauses}"
         )
         try:
-            told = self._spark.sql(said).collect()
+            self._spark.sql(said).collect()
         except Exception as error:
             if _REFUSAL not in java_text(error):
                 raise
             raise OtherFormError(batch_id) from error
-        return told[0].asDict() if told else {}
 
     def _exists(self) -> bool:
         self._is_there = self._is_there or self._dialect.exists(ledger.TABLE)

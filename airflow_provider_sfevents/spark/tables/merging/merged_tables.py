@@ -1,17 +1,17 @@
-"""Tables of Delta and Iceberg: a batch lands in a table by one MERGE, which is one commit.
+"""Tables of Delta and Iceberg: a batch lands in a table by one statement, which is one commit.
 
 Everything is written as Parquet into the attempt's folder first, counted and compared there, as for
-Parquet tables; each table's MERGE then reads its rows from that folder. This folder fences attempts
-at other forms of the batch (`fence`): a MERGE that has not read it yet fails once the folder is
-removed. A MERGE that has read it, and commits after another landing of the batch, meets a conflict,
-and the attempt checks again. One case is stopped by neither: an older form commits rows to a table
-in which the newer form has none. Such rows are searched for after the last commit, by both
-landings.
+Parquet tables; each table's statement then reads its rows from that folder. This folder fences
+attempts at other forms of the batch (`fence`): a statement that has not read it yet fails once the
+folder is removed. One that has read it, and commits after another landing of the batch, meets a
+conflict, and the attempt checks again. One case is stopped by neither: an older form commits rows
+to a table in which the newer form has none. Such rows are searched for after the last commit, by
+both landings.
 
 Several tables are several commits. The ledger's row comes after all of them (`merged_ledger`), and
 only when each table holds as many rows of the batch as it should. Where no commit gets lost (a
 store that renames in one step, a catalog that makes the commit), and the batch lands for the first
-time, its commits are enough; Delta's MERGE then only inserts, and reports the number of rows.
+time, its commits are enough: Delta's statement then adds all rows, or fails because one is there.
 Otherwise they are counted in the table, since a commit may get lost on a store without atomic
 renames, and other signs of it do not last.
 """
@@ -30,7 +30,7 @@ from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.side_by_side import side_by_side
 from airflow_provider_sfevents.spark.tables import file_moves, statements
 from airflow_provider_sfevents.spark.tables.merging import merge_statements
-from airflow_provider_sfevents.spark.tables.merging.conflicts import T, retry_conflicts
+from airflow_provider_sfevents.spark.tables.merging.conflicts import T, has_added, retry_conflicts
 from airflow_provider_sfevents.spark.tables.merging.merged_ledger import MergedLedger
 from airflow_provider_sfevents.spark.tables.projection import (
     parquet_files,
@@ -152,7 +152,7 @@ class MergedTables:
         attempt.fence()
         landed = attempt.landed
         is_kept = attempt.is_new and self._dialect.keeps_commits
-        if is_kept and self._dialect.tells_rows and self.ledger.add(landed):
+        if is_kept and self._dialect.inserts_conflict and self.ledger.add(landed):
             return
         self.ledger.write(landed)
         if is_kept:
@@ -224,23 +224,22 @@ class MergedTables:
     def _bring_in(self, table: str, dates: Collection[str], attempt: Attempt) -> bool:
         """Commit a table's rows; False if they have to be counted there."""
         is_kept = attempt.is_new and self._dialect.keeps_commits
-        tells = is_kept and self._dialect.tells_rows
-        if tells and self._again(partial(self._add, table, dates, attempt)):
+        adds = is_kept and self._dialect.inserts_conflict
+        if adds and self._again(partial(self._add, table, dates, attempt)):
             return True
         self._again(partial(self._merge, table, dates, attempt))
-        return is_kept and not tells
+        return is_kept and not adds
 
     def _add(self, table: str, dates: Collection[str], attempt: Attempt) -> bool:
         """Add the rows of a batch that lands for the first time.
 
-        Return False if the table unexpectedly had rows of it.
+        Return False if the table unexpectedly has rows of it, and nothing was added.
         """
         rows, columns = self._source(table, attempt)
         batch_id = attempt.landed.batch_id
         target = self._dialect.identifier(table)
         said = merge_statements.insert(target, view_of(rows), columns, batch_id, dates)
-        inserted = self._commit(table, said, attempt)["num_inserted_rows"]
-        return bool(inserted == _rows_of(table, attempt))
+        return has_added(partial(self._commit, table, said, attempt))
 
     def _merge(self, table: str, dates: Collection[str], attempt: Attempt) -> None:
         target, batch_id = self._dialect.identifier(table), attempt.landed.batch_id
@@ -264,13 +263,11 @@ class MergedTables:
         folder = f"{attempt.folder}/{file_moves.folder_of(table)}"
         return parquet_files(self.spark, schema, [folder]), schema.names
 
-    def _commit(self, table: str, statement: str, attempt: Attempt) -> Mapping[str, int]:
-        """Run a MERGE, and return the number of rows written if the format reports it."""
+    def _commit(self, table: str, statement: str, attempt: Attempt) -> None:
         began = time.monotonic()
         attempt.fence()
-        told = self.spark.sql(statement).collect()
+        self.spark.sql(statement).collect()
         logger.info("%s: committed in %.1f s.", self.label(table), time.monotonic() - began)
-        return told[0].asDict() if told else {}
 
     def _dates_of(self, table: str, attempt: Attempt) -> set[str]:
         """Dates on which the table has rows of a batch.
@@ -309,7 +306,7 @@ class MergedTables:
             self.spark.sql(merge_statements.delete(target, batch_id, dates))
 
     def _check(self, attempt: Attempt, tables: Iterable[str]) -> None:
-        """Count the batch's rows in tables whose commits do not report the number."""
+        """Count the batch's rows in tables whose commits are not enough."""
         expected = {table: _rows_of(table, attempt) for table in tables}
         within = {table: _dates_within(table, attempt) for table in expected}
         if wrong := self._differences(attempt.landed.batch_id, expected, within):

@@ -1,4 +1,4 @@
-"""SQL of a landing in Delta and Iceberg tables: MERGE and DELETE, CREATE and ALTER TABLE."""
+"""SQL of a landing in Delta and Iceberg tables, and of making them."""
 
 from __future__ import annotations
 
@@ -47,14 +47,16 @@ def test_a_merge_touches_only_its_batch_on_its_dates() -> None:
     )
 
 
-def test_an_insert_leaves_rows_that_are_there_as_they_are() -> None:
-    """A batch that lands for the first time is added by a MERGE without updates."""
+def test_an_insert_adds_all_rows_or_fails() -> None:
+    """An INSERT joins the rows of its batch that its table has, and refuses them."""
     said = insert("`t`", "src", ["batch_id", "A__c"], "e-1", {"2026-11-01"})
 
     assert said == (
-        "MERGE INTO `t` t USING src s ON t.batch_id = 'e-1' AND t.event_date IN (DATE'2026-11-01') "
-        "AND t.batch_ordinal = s.batch_ordinal "
-        "WHEN NOT MATCHED THEN INSERT (`batch_id`, `A__c`) VALUES (s.`batch_id`, s.`A__c`)"
+        "INSERT INTO `t` (`batch_id`, `A__c`) SELECT `batch_id`, `A__c` FROM src "
+        "LEFT JOIN (SELECT batch_ordinal FROM `t` WHERE batch_id = 'e-1' AND event_date IN "
+        "(DATE'2026-11-01')) t (sfevents_there) ON sfevents_there = batch_ordinal "
+        "WHERE assert_true(sfevents_there IS NULL, 'sfevents: the table has rows of the batch') "
+        "IS NULL"
     )
 
 
