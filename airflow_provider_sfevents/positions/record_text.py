@@ -40,12 +40,13 @@ def check_consumer(consumer: Any) -> str:
     be split in the Execution API's path and in secrets backends with folders; a blank or `=` cannot
     be in the name of an environment variable; other characters are refused by some backends.
 
-    :raises ConfigurationError: it has other characters, or none.
+    :raises ConfigurationError: it has other characters, or none; or it is what a template without
+        a value becomes.
     """
-    if not isinstance(consumer, str) or not _CONSUMER.fullmatch(consumer):
+    if consumer == "None" or not isinstance(consumer, str) or not _CONSUMER.fullmatch(consumer):
         raise ConfigurationError(
             f"consumer={consumer!r} cannot name a position: give letters, digits, dots, dashes and "
-            "underscores, as in a DAG's id."
+            "underscores, as in a DAG's id. (A template without a value becomes 'None'.)"
         )
     return consumer
 

@@ -67,7 +67,7 @@ class CurrentStateOptions:
                 "not possible: rows that change need a format that can MERGE. Give "
                 "table_format='delta' or 'iceberg'."
             )
-        naming.place_of(self.current_state, self.table_format)
+        naming.place_of(self.current_state, self.table_format, "current_state")
         require_known("deletions", self.deletions, DELETIONS)
         require_known("row_changes", self.row_changes, ROW_CHANGES)
 

@@ -53,25 +53,31 @@ class Namespace:
 Place = Folder | Namespace
 
 
-def place_of(table: str, table_format: str) -> Place:
-    """Parse `table` as a folder's URL or as a namespace's name.
+def place_of(table: str, table_format: str, argument: str = "table") -> Place:
+    """Parse the URL of a folder or the name of a namespace.
 
+    :param argument: that was given, for messages.
     :raises ConfigurationError: it is neither, or not what this format can have.
     """
+    if table == "None":
+        raise ConfigurationError(
+            f"{argument}='None' is what a template without a value becomes. Give the tables' root, "
+            "such as 's3a://lake/salesforce', or a namespace, such as 'lake.salesforce'."
+        )
     if table_format == PARQUET:
         if looks_named(table):
             raise ConfigurationError(
-                f"table={table!r} reads like a name in a catalog, and Parquet tables are in "
+                f"{argument}={table!r} reads like a name in a catalog, and Parquet tables are in "
                 f"no catalog. Give a root URL (for a folder of "
                 f"this name './{table}'), or table_format='delta' or 'iceberg'."
             )
         return Folder(root=table.rstrip("/"))
     if "/" in table:
-        return Folder(root=_checked_root(table, table_format))
+        return Folder(root=_checked_root(table, table_format, argument))
     if not _NAME.fullmatch(table):
         raise ConfigurationError(
-            f"table={table!r} is neither a URL (it holds no '/') nor a name in a catalog (letters, "
-            "digits, '_', '-', dots between). Give the tables' root, such as "
+            f"{argument}={table!r} is neither a URL (it holds no '/') nor a name in a catalog "
+            "(letters, digits, '_', '-', dots between). Give the tables' root, such as "
             "'s3a://lake/salesforce', or a namespace, such as 'lake.salesforce'."
         )
     catalog, dot, path = table.partition(".")
@@ -112,11 +118,11 @@ def renames_in_one_step(root: str) -> bool:
     return not _RENAMES_NOT.match(root)
 
 
-def _checked_root(table: str, table_format: str) -> str:
+def _checked_root(table: str, table_format: str, argument: str) -> str:
     root = table.rstrip("/")
     if table_format == ICEBERG and "/" not in root.partition("://")[2 if "://" in root else 0]:
         raise ConfigurationError(
-            f"table={table!r} has no folder above it. Iceberg tables by path are in a "
+            f"{argument}={table!r} has no folder above it. Iceberg tables by path are in a "
             f"namespace (the last folder) of a warehouse (all "
             f"before it): give one folder more, such as '{root}/salesforce'."
         )

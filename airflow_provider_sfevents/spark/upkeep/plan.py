@@ -60,8 +60,9 @@ class UpkeepOptions:
                 f"keep_hours={self.keep_hours} is too short: a landing that is at work, and its "
                 f"retries, may still need files that old. Give at least {LEAST_HOURS}."
             )
-        for root, _ in self.roots():
-            naming.place_of(root, self.table_format)
+        for root, is_state in self.roots():
+            argument = "current_state" if is_state else "table"
+            naming.place_of(root, self.table_format, argument)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

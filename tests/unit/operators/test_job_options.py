@@ -51,7 +51,10 @@ def snapshot(**arguments: Any) -> SfEventsEntitySnapshotOperator:
         ({"deletions": "keep"}, "deletions='keep' is not known; give delete or flag"),
         ({"new_entities": "full"}, "new_entities='full' is not known; give unseeded or empty"),
         ({"row_changes": "merge"}, "row_changes='merge' is not known; give rewrite or vectors"),
-        ({"current_state": "s3:lake"}, "neither a URL .* nor a name in a catalog"),
+        (
+            {"current_state": "s3:lake"},
+            "^current_state='s3:lake' is neither a URL .* nor a name in a catalog",
+        ),
         ({"current_state": "s3a://lake/events/"}, "the first is for the records, the second"),
         ({"application": "job.py"}, "application='job.py' runs another"),
         ({"current_state": None, "history": True}, "history: .* there is no current_state"),

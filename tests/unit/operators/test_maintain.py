@@ -21,7 +21,10 @@ def maintain(**arguments: Any) -> SfEventsMaintainOperator:
         ({"table": None}, "Neither table nor current_state"),
         ({"table_format": "parquet"}, "table_format='parquet' cannot be maintained"),
         ({"keep_hours": 23}, "keep_hours=23 is too short.*at least 24"),
-        ({"current_state": "s3:lake"}, "neither a URL .* nor a name in a catalog"),
+        (
+            {"current_state": "s3:lake"},
+            "^current_state='s3:lake' is neither a URL .* nor a name in a catalog",
+        ),
         ({"dry_run": "perhaps"}, "dry_run='perhaps' is neither true nor false"),
         ({"application": "job.py"}, "has no effect here"),
     ],

@@ -27,7 +27,8 @@ def test_what_a_dag_may_be_called_names_a_consumer(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["", " ", "a b", "a/b", "../a", "a=b", "a\n", "a:b", "a%2Fb", "a?b", "a#b", None, 7]
+    "name",
+    ["", " ", "a b", "a/b", "../a", "a=b", "a\n", "a:b", "a%2Fb", "a?b", "a#b", "None", None, 7],
 )
 def test_a_consumer_that_some_store_refuses(name: str) -> None:
     """A consumer that no Variable's key, folder or environment variable can hold is refused."""

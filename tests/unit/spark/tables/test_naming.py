@@ -38,7 +38,8 @@ def test_what_holds_a_slash_is_a_url(table: str, table_format: str, place: Place
     ("table", "table_format", "said"),
     [
         ("lake.salesforce", "parquet", r"Parquet tables are in no catalog.*'\./lake\.salesforce'"),
-        ("s3a:lake", "delta", "neither a URL .* nor a name in a catalog"),
+        ("s3a:lake", "delta", "^table='s3a:lake' is neither a URL .* nor a name in a catalog"),
+        ("None", "delta", "^table='None' is what a template without a value becomes"),
         ("lake.", "iceberg", "neither a URL"),
         ("lake.sales force", "iceberg", "neither a URL"),
         ("/lake", "iceberg", None),
