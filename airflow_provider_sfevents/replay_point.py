@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from typing_extensions import override
 
@@ -39,20 +40,21 @@ class ReplayPoint:
     text: str
 
     @classmethod
-    def from_text(cls, text: str) -> ReplayPoint:
+    def from_text(cls, text: Any) -> ReplayPoint:
         """Parse a text of a position, a manifest or an argument.
 
         :raises ConfigurationError: it is neither a preset nor a replay id in lower-case hex.
         """
-        if text not in PRESETS and not is_replay_id(text) and not _is_since(text):
-            raise ConfigurationError(
-                f"The start {text[:80]!r} is no replay id. Give 'earliest', 'latest', or a replay "
-                "id as an even number of lower-case hex digits, as positions and manifests show it."
-            )
-        return cls(text)
+        if isinstance(text, str) and (text in PRESETS or is_replay_id(text) or _is_since(text)):
+            return cls(text)
+        shown = text[:80] if isinstance(text, str) else text
+        raise ConfigurationError(
+            f"The start {shown!r} is no replay id. Give 'earliest', 'latest', or a replay id as an "
+            "even number of lower-case hex digits, as positions and manifests show it."
+        )
 
     @classmethod
-    def given(cls, text: str) -> ReplayPoint:
+    def given(cls, text: Any) -> ReplayPoint:
         """Parse a text that a user gives: a replay id has a length that Salesforce's ids have had.
 
         A replay id that came from Salesforce may have any length (`from_text`).

@@ -123,11 +123,16 @@ def _without_code() -> Iterable[str]:
 def _logins() -> Iterable[str]:
     yield "## Logging in: OAuth\n"
     yield (
-        "HTTP 400 with `error` and `error_description`. Not tried again: the connection, the app "
-        "or the user\nhas to be changed.\n"
+        "HTTP 400 with `error` and `error_description`. HTTP 408, 429 and 5xx are tried again by "
+        "the task's\nretries.\n"
     )
-    rows = ((f"`{error}`", part, remedy) for error, part, remedy in oauth_errors.REMEDIES)
-    yield from _table(("error", "description contains", "what to do"), rows)
+    again = "by the task's retries alone"
+    rows = [
+        (f"`{error}`", part, remedy, tried)
+        for found, tried in ((oauth_errors.PASSING, again), (oauth_errors.REMEDIES, "no"))
+        for error, part, remedy in found
+    ]
+    yield from _table(("error", "description contains", "what to do", "tried again"), rows)
     yield (
         "\nHTTP 403 with `Bad_OAuth_Token` from the userinfo endpoint: the session token was "
         "refused. Give a\nfresh one.\n"

@@ -8,13 +8,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseHook
-from airflow.sdk.exceptions import AirflowNotFoundException
 
 from airflow_provider_sfevents.batches.position.position_metrics import Metric
 from airflow_provider_sfevents.doctor.findings import failures, message
 from airflow_provider_sfevents.doctor.org_checks import OrgChecks
 from airflow_provider_sfevents.doctor.org_findings import ELSEWHERE
 from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.hooks.airflow_errors import found_connection
 from airflow_provider_sfevents.hooks.connection import (
     ConnectionFields,
     check_extra,
@@ -91,6 +91,7 @@ class SfEventsHook(BaseHook):
         """Return the connection's settings, checked.
 
         :raises ConfigurationError: the message names the field of the connection that is wrong.
+        :raises TransportError: Airflow cannot read the connection just now.
         """
         conn_type, extra, fields = self._found()
         check_extra(self.conn_id, extra)
@@ -109,13 +110,11 @@ class SfEventsHook(BaseHook):
 
         Nothing fails while the connection is bound to a name, because a traceback could show it.
         """
-        try:
-            connection = self.get_connection(self.conn_id)
-        except AirflowNotFoundException as error:
-            raise ConfigurationError(
-                f"Connection {self.conn_id!r} is not defined. Create it (type `{self.conn_type}`, "
-                f"in the form {self.hook_name}), or name another one by `conn_id`."
-            ) from error
+        remedy = (
+            f"Create it (type `{self.conn_type}`, in the form {self.hook_name}), or name another "
+            "one by `conn_id`."
+        )
+        connection = found_connection(self.conn_id, "Connection", remedy)
         extra = Secret(connection.extra or "")
         return connection.conn_type, extra, ConnectionFields(connection)
 

@@ -82,7 +82,7 @@ class ReadsTopic(StoppableTask):
         """
         run = describe_run(context)
         return BatchRequest(
-            topic=self.topic,
+            topic=check_topic(self.topic),
             consumer=check_consumer(self.consumer or run.dag),
             bounds=bounds,
             initial_replay=ReplayPoint.given(self.initial_replay).to_text(),

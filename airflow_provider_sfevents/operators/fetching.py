@@ -251,8 +251,8 @@ class FetchesBatch(ReadsTopic, BaseOperator):
         self.keep_batches = check_keep_batches(keep_batches)
         self.keep_for = check_keep_for(keep_for)
         self.skip_when_empty = skip_when_empty
-        self._bounds(until=None).of_announced(settle_seconds, follows_transactions=False)
         check_types(self, FetchesBatch)
+        self._bounds(until=None).of_announced(settle_seconds, follows_transactions=False)
         self._check_arguments()
 
     @override
@@ -363,18 +363,18 @@ def fetch_seconds(
     return min(max_seconds, max(1.0, seconds - min(reserve, seconds / 2) - elapsed))
 
 
-def _instant(value: str | datetime | None) -> datetime | None:
+def _instant(value: object) -> datetime | None:
     """Parse `until` after rendering; a template may render to nothing.
 
     :raises ConfigurationError: it is no time.
     """
     if value is None or isinstance(value, datetime):
         return value
-    if value in {"", "None"}:
+    if value in ("", "None"):
         return None
     try:
-        return datetime.fromisoformat(value)
-    except ValueError as error:
+        return datetime.fromisoformat(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError) as error:
         raise ConfigurationError(
             f"until={value!r} is not a time; give ISO 8601 with an offset, such as "
             "2026-01-31T00:00:00+00:00"

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk import BaseHook
-from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException
+from airflow.sdk.exceptions import AirflowException
 from typing_extensions import override
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, StoppedError
+from airflow_provider_sfevents.hooks.airflow_errors import found_connection
 from airflow_provider_sfevents.hooks.staging_access import put_job, staging_root
 from airflow_provider_sfevents.hooks.stoppable import StoppableTask
 from airflow_provider_sfevents.spark.stores.storage_jars import no_jar, no_store
@@ -199,15 +199,13 @@ def connection_type(conn_id: str) -> str:
     """Type of a Spark connection; without a connection SparkSubmitHook would use YARN.
 
     :raises ConfigurationError: there is no such connection.
+    :raises TransportError: Airflow cannot read it just now.
     """
-    try:
-        return str(BaseHook.get_connection(conn_id).conn_type)
-    except AirflowNotFoundException as error:
-        raise ConfigurationError(
-            f"Spark connection {conn_id!r} is not defined. Create it (type `spark`; host "
-            "`local[2]`, `yarn` or `spark://host:7077`; or type `spark_connect`; host "
-            "`sc://host`), or name another one by `spark_conn_id`."
-        ) from error
+    remedy = (
+        "Create it (type `spark`; host `local[2]`, `yarn` or `spark://host:7077`; or type "
+        "`spark_connect`; host `sc://host`), or name another one by `spark_conn_id`."
+    )
+    return str(found_connection(conn_id, "Spark connection", remedy).conn_type)
 
 
 def plan(

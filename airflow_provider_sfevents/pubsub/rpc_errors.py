@@ -44,6 +44,12 @@ _NOT_THE_API = ErrorMeaning(
     ErrorKind.CONFIGURATION,
     "The server there is not the Pub/Sub API: check pubsub_endpoint and the Pub/Sub port.",
 )
+# The HTTP status codes that gRPC reads as UNAVAILABLE ("HTTP to gRPC Status Code Mapping").
+_AWAY = ErrorMeaning(
+    ErrorKind.TRANSIENT,
+    "A gateway on the way has no service to pass the call to just now: try again; if it stays, "
+    "check network and proxy.",
+)
 
 # Used if the service sent no code: the failure is of the network, a proxy, or another server.
 # INVALID_ARGUMENT is not read as a bad replay id: it has many causes, which say nothing about the
@@ -125,6 +131,7 @@ BY_DETAILS: tuple[tuple[str, ErrorMeaning], ...] = (
     ),
     ("larger than max", OURS),
     ("http1.x server", _NOT_THE_API),
+    *((f"Received http2 header with status: {status}", _AWAY) for status in (429, 502, 503, 504)),
     ("Received http2 header with status", _NOT_THE_API),
 )
 

@@ -158,10 +158,11 @@ def open_session(
     shown = shown_address(url)
     try:
         builder = DefaultChannelBuilder(url)
-    except PySparkException as error:
+    except PySparkException:
+        # Its text may hold the token.
         raise ConfigurationError(
-            f"{shown} is not the address of a Spark Connect server: {first_line(error)} Give the "
-            "connection the host sc://<host> and the port, usually 15002."
+            f"{shown!r} is not the address of a Spark Connect server. Give the connection the host "
+            "sc://<host>, without a path, and the port, usually 15002; parameters as key=value."
         ) from None
     session = ConnectSession(None, shown)
 
@@ -258,4 +259,4 @@ def first_line(error: BaseException) -> str:
 
 def shown_address(url: str) -> str:
     """Address without parameters: these hold the token."""
-    return url.partition("/;")[0].rstrip("/")
+    return url.partition(";")[0].rstrip("/")

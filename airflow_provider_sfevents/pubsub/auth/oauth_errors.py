@@ -12,6 +12,8 @@ from email.utils import parsedate_to_datetime
 # A smaller skew does not explain a refusal: assertions are valid for minutes.
 NOTABLE_SKEW_SECONDS = 30
 
+_TOO_MANY = "Too many logins: wait, and let tasks share one connection."
+
 # (error, part of its description, remedy); the first match counts.
 REMEDIES: tuple[tuple[str, str, str], ...] = (
     (
@@ -98,16 +100,31 @@ REMEDIES: tuple[tuple[str, str, str], ...] = (
     ),
     ("inactive_user", "", "Activate the connection's user."),
     ("inactive_org", "", "The org is locked or closed: ask its administrator."),
-    ("rate_limit_exceeded", "", "Too many logins: wait, and let tasks share one connection."),
+    ("rate_limit_exceeded", "", _TOO_MANY),
+    ("invalid_grant", "login rate exceeded", _TOO_MANY),
+)
+
+# As in `REMEDIES`; the same login may be accepted right after these. Salesforce lets no two
+# requests with one refresh token run at a time (its release notes of Summer '24).
+PASSING: tuple[tuple[str, str, str], ...] = (
+    (
+        "invalid_grant",
+        "already being processed",
+        "Another task logs in by the same refresh token just now: try again.",
+    ),
+    ("unknown_error", "retry your request", "Salesforce asks to try again."),
 )
 
 _DEFAULT = "Check the connection's credentials, and the app's OAuth policies in the org."
 
 
-def remedy(error: str, description: str) -> str:
-    """Remedy for an OAuth refusal; always a sentence."""
+def remedy(error: str, description: str) -> tuple[str, bool]:
+    """Remedy for an OAuth refusal, always a sentence, and whether the refusal passes."""
     said = description.casefold()
-    return next((text for name, part, text in REMEDIES if name == error and part in said), _DEFAULT)
+    for name, part, text in (*PASSING, *REMEDIES):
+        if name == error and part in said:
+            return text, (name, part, text) in PASSING
+    return _DEFAULT, False
 
 
 def seconds_ahead(date_header: str, now: datetime) -> float | None:

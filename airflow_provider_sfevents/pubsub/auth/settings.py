@@ -284,16 +284,16 @@ def base_url(url: str, what: str) -> str:
     """
     text = url.strip()
     require(text, what, "it as https://<my domain>.my.salesforce.com")
+    holds_user = ConfigurationError(f"The {what} holds a user name or password. Leave them out.")
     try:
         parts = urlsplit(text)
         host, _ = parts.hostname or "", parts.port  # reading the port checks it
     except ValueError as error:
-        raise ConfigurationError(f"The {what} {url!r} is no URL: {error}.") from error
-    if "@" in parts.netloc:
-        raise ConfigurationError(
-            f"The {what} of host {host!r} holds a user name or password. Leave them out."
-        )
+        wrong = ConfigurationError(f"The {what} {url!r} is no URL: {error}.")
+        raise (holds_user if "@" in text else wrong) from None
     is_host = _HOST_NAME.fullmatch(host) is not None or is_loopback(host)
+    if "@" in parts.netloc or ("@" in text and not is_host):
+        raise holds_user
     if parts.scheme not in {"https", "http"} or not is_host:
         raise ConfigurationError(
             f"The {what} {url!r} is no URL. Give it as https://<my domain>.my.salesforce.com."

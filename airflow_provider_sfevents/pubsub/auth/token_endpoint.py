@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import httpx
 
 PATH = "/services/oauth2/token"
+_BUSY = (408, 429)  # HTTP: a timeout, and too many requests
 _JWT_GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 
 
@@ -75,9 +76,9 @@ def read_grant(answer: httpx.Response, login: OAuthLogin, now: datetime) -> Toke
 
     :raises AuthenticationError: refused, with Salesforce's reason and the remedy.
     :raises ConfigurationError: the host is no Salesforce login.
-    :raises TransportError: the host is away.
+    :raises TransportError: the host is away or busy, or asks to try again.
     """
-    if answer.status_code >= 500:
+    if answer.status_code >= 500 or answer.status_code in _BUSY:
         raise TransportError(
             f"{login.login_url} answered the login with HTTP {answer.status_code}. Try again later."
         )
@@ -124,19 +125,21 @@ def _read(answer: httpx.Response) -> TokenGrant:
 
 def _refused(
     error: str, description: str, answer: httpx.Response, login: OAuthLogin, now: datetime
-) -> AuthenticationError:
+) -> AuthenticationError | TransportError:
     skew = (
         oauth_errors.clock_skew(answer.headers.get("date", ""), now)
         if isinstance(login, JwtBearer)
         else ""
     )
+    remedy, passes = oauth_errors.remedy(error, description)
     parts = (
         f"{login.login_url} refused the login of consumer key {_abridged(login.client_id)}: "
         f"{error} ({description}).",
-        oauth_errors.remedy(error, description),
+        remedy,
         skew,
     )
-    return AuthenticationError(" ".join(part for part in parts if part))
+    kind = TransportError if passes else AuthenticationError
+    return kind(" ".join(part for part in parts if part))
 
 
 def _abridged(client_id: str) -> str:

@@ -73,14 +73,16 @@ def test_topic(task: Task, topic: str, said: tuple[str, ...]) -> None:
     ("rendered", "said"),
     [
         ({"topic": ""}, "'' is no topic"),
+        ({"topic": None}, "The topic None is no topic"),
+        ({"initial_replay": None}, "The start None is no replay id"),
+        ({"until": 7}, "until=7 is not a time"),
         ({"topic": "/event/Order__e "}, "'/event/Order__e '"),
         ({"initial_replay": "yesterday"}, "'earliest', 'latest'"),
         ({"initial_replay": "00ff"}, "it has 2 bytes, and theirs have 8 or 10"),
     ],
-    ids=["no topic", "trailing space", "no replay id", "too short"],
 )
 def test_what_a_template_makes_is_judged_too(
-    task: Task, rendered: dict[str, str], said: str
+    task: Task, rendered: dict[str, Any], said: str
 ) -> None:
     """An argument from a template is checked after rendering, before the fetch."""
     operator, run = task.prepare(SfEventsToSparkOperator)

@@ -159,6 +159,10 @@ def test_wrong_constants_are_refused(
         ({"keep_batches": "x"}, "keep_batches is 'x'. Give a whole number, 0 or more."),
         ({"keep_batches": -1}, "keep_batches is -1. Give a whole number, 0 or more."),
         ({"commit_seconds": "x"}, "commit_seconds is 'x'. Give a number."),
+        (
+            {"max_seconds": "600", "execution_timeout": timedelta(hours=1)},
+            "max_seconds is '600'. Give a number.",
+        ),
         ({"table": 7}, "table is 7. Give text, or another task's result, or leave it out."),
         ({"current_state": True}, "current_state is True. Give text, or another task's result, "),
         ({"spark_conn_id": 1}, "spark_conn_id is 1. Give text."),

@@ -145,6 +145,8 @@ def test_an_rpc_id_only_the_text_tells(code: str) -> None:
         ("UNAVAILABLE", "OPENSSL_internal:WRONG_VERSION_NUMBER", ConfigurationError),
         ("UNAVAILABLE", "Trying to connect an http1.x server", ConfigurationError),
         ("UNKNOWN", "Received http2 header with status: 415", ConfigurationError),
+        ("UNAVAILABLE", "Received http2 header with status: 503", TransportError),
+        ("UNAVAILABLE", "Received http2 header with status: 429", TransportError),
         ("NOT_FOUND", "Socket closed", TransportError),
         ("NOT_FOUND", "Received RST_STREAM with code 0", TransportError),
         ("DEADLINE_EXCEEDED", "No CommitReplayRequests sent in 1800 seconds", TransportError),

@@ -85,13 +85,16 @@ def test_a_server_that_is_not_there_is_one_line(monkeypatch: pytest.MonkeyPatch)
     assert "SPARK_CONNECT_MODE_ENABLED" not in os.environ
 
 
-def test_another_scheme_is_no_address() -> None:
-    """An address that is not `sc://` is refused with its value and the remedy."""
+@pytest.mark.parametrize("address", ["http://spark", "sc://:15002", "sc://spark/a"])
+def test_what_is_no_address(address: str) -> None:
+    """It is refused with its value and the remedy, without the token."""
     with (
-        pytest.raises(ConfigurationError, match=r"^http://spark is not the address of a Spark Con"),
-        connect_session.open_session("http://spark", seconds=0.2),
+        pytest.raises(ConfigurationError) as raised,
+        connect_session.open_session(f"{address}/;token=hidden", seconds=0.2),
     ):
         pytest.fail("this is no address")
+    assert f"'{address}' is not the address of a Spark Connect server" in str(raised.value)
+    assert "hidden" not in str(raised.value)
 
 
 class _Hangs(SparkConnectServiceServicer):  # type: ignore[misc]

@@ -32,13 +32,30 @@ NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
         ("inactive_user", "user is inactive", "Activate"),
         ("inactive_org", "organization inactive", "administrator"),
         ("rate_limit_exceeded", "login rate exceeded", "share one connection"),
+        ("invalid_grant", "login rate exceeded", "share one connection"),
         ("invalid_grant", "something new", "OAuth policies"),
         ("something_new", "", "OAuth policies"),
     ],
 )
 def test_each_refusal_has_a_remedy(error: str, description: str, part: str) -> None:
     """Each pair that Salesforce sends leads to the setting that helps."""
-    assert part in remedy(error, description)
+    said, passes = remedy(error, description)
+    assert part in said
+    assert not passes
+
+
+@pytest.mark.parametrize(
+    ("error", "description"),
+    [
+        ("invalid_grant", "token request is already being processed"),
+        ("unknown_error", "retry your request"),
+    ],
+)
+def test_what_passes_is_told_apart(error: str, description: str) -> None:
+    """A refusal that the same login does not meet again says so."""
+    said, passes = remedy(error, description)
+    assert "try again" in said
+    assert passes
 
 
 @pytest.mark.parametrize(

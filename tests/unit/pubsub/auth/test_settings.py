@@ -102,6 +102,8 @@ def test_a_url_is_kept_as_scheme_and_host(url: str, kept: str) -> None:
         (lambda: replace(SECRET, login_url="http://127.0.0.1.evil.example"), "not HTTPS"),
         (lambda: replace(SECRET, login_url="https://me:pw@acme.example"), "Leave them out"),
         (lambda: replace(SECRET, login_url="https://@acme.example"), "Leave them out"),
+        (lambda: replace(SECRET, login_url="https://me:p#w@acme.example"), "The .* holds a user"),
+        (lambda: replace(SECRET, login_url="me:pw@acme.example"), "The .* holds a user"),
         (lambda: replace(SECRET, login_url="https://acme.example\\@salesforce.com"), "Leave them"),
         (lambda: replace(SECRET, login_url="https://acme.example\\.salesforce.com"), "no URL"),
         (lambda: replace(SECRET, login_url="https://acme example.com"), "no URL"),
