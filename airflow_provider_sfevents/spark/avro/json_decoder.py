@@ -26,7 +26,11 @@ from airflow_provider_sfevents.spark.avro.decode import (
     bitmap_layout,
     parsed,
 )
-from airflow_provider_sfevents.spark.avro.reference_decoder import Decoded, event_time
+from airflow_provider_sfevents.spark.avro.reference_decoder import (
+    Decoded,
+    event_time,
+    readable_time,
+)
 from airflow_provider_sfevents.staging.manifest import CHANGE_TYPE
 
 if TYPE_CHECKING:
@@ -144,7 +148,7 @@ def _time(data: Mapping[str, Any], record: dict[str, Any]) -> int | None:
     if "schema" in data:
         return event_time(record)
     try:
-        return _milliseconds(data["event"]["createdDate"])
+        return readable_time(_milliseconds(data["event"]["createdDate"]))
     except (ValueError, KeyError, TypeError):
         return None
 
@@ -265,7 +269,10 @@ def _whole(bits: int, value: Any) -> int:
 def _number(value: Any) -> float:
     if type(value) not in {int, float}:
         raise ValueError(f"{value!r} is no number")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError as error:
+        raise ValueError("the integer is too large for a double") from error
 
 
 def _bytes(value: Any) -> bytes:

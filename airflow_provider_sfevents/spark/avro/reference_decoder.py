@@ -79,5 +79,10 @@ def event_time(record: dict[str, Any]) -> int | None:
     """Commit time of a change, or creation time of another event; None if it is not readable."""
     header = record.get(HEADER)
     value = header.get("commitTimestamp") if isinstance(header, dict) else record.get("CreatedDate")
+    return readable_time(value)
+
+
+def readable_time(value: Any) -> int | None:
+    """Return milliseconds since 1970 that columns of times can hold; None for any other value."""
     readable = type(value) is int and FIRST_INSTANT_MS <= value <= LAST_INSTANT_MS
     return value if readable else None

@@ -11,10 +11,12 @@ from airflow_provider_sfevents.emulator.cometd.event_json import event_message, 
 from airflow_provider_sfevents.emulator.org.sample_org import define_sample, publish_sample
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
 from airflow_provider_sfevents.spark.avro.decode import UndecodableError
+from airflow_provider_sfevents.spark.avro.executor_tasks import decoded
 from airflow_provider_sfevents.spark.avro.json_decoder import JsonMessages, header_of
 from airflow_provider_sfevents.spark.avro.reference_decoder import Reference
 from airflow_provider_sfevents.spark.schema.field_types import Column, record_fields
-from airflow_provider_sfevents.staging.manifest import CHANGE_TYPE
+from airflow_provider_sfevents.staging.manifest import CHANGE_TYPE, JSON
+from tests.unit.spark.avro.test_executor_tasks import RECEIVED, staged, task
 from tests.unit.spark.conftest import ACCOUNT, ORDER
 
 if TYPE_CHECKING:
@@ -128,6 +130,21 @@ def test_a_push_topic_s_record() -> None:
     assert at == MS
 
 
+@pytest.mark.parametrize(
+    "created", [9 * 10**17, 10**15, "9999-12-31T23:59:59.999-12:00", "0001-01-01T00:00:00+01:00"]
+)
+def test_a_record_s_time_out_of_bounds_is_not_readable(created: Any) -> None:
+    """A time outside the years 1 to 9999 is null, as one that is no time, and the event decodes."""
+    schema = _record({"name": CHANGE_TYPE, "type": "string"}, {"name": "Id", "type": "string"})
+    event = {"createdDate": created, "replayId": 5, "type": "deleted"}
+    message = json.dumps({"data": {"event": event, "sobject": {"Id": "001"}}}).encode()
+
+    [row] = decoded(task({"x": schema}, payload_format=JSON), iter([staged(("x", message))]))
+
+    assert row.column("event_time").to_pylist() == [None]
+    assert row.column("event_date").to_pylist() == [RECEIVED.date()]
+
+
 @pytest.mark.parametrize(("given", "text"), [("Hi", "Hi"), ({"a": [1]}, '{"a": [1]}')])
 def test_a_generic_event_is_text(given: Any, text: str) -> None:
     """A generic event's payload is its text, or JSON if it is something else."""
@@ -154,6 +171,19 @@ def test_a_message_that_does_not_fit_has_a_reason(payload: dict[str, Any], reaso
     """A message that its schema does not cover is undecodable, with the field's name."""
     with pytest.raises(UndecodableError, match=reason):
         _decoded(ORDER, payload)
+
+
+@pytest.mark.parametrize("kind", ["double", ["null", "double", "string"]])
+def test_an_integer_too_large_for_a_double_has_a_reason(kind: Any) -> None:
+    """An integer beyond the largest double is undecodable, and the other events decode."""
+    schema = _record({"name": "A__c", "type": kind})
+    messages = [_message({"A__c": value}) for value in (1, 10**400, 2)]
+
+    found = JsonMessages(schema, ())(messages)
+
+    assert found.rows == [0, 2]
+    assert "field A__c" in found.reasons[1]
+    assert "too large" in found.reasons[1]
 
 
 @pytest.mark.parametrize(
