@@ -36,7 +36,8 @@ class LocalFiles:
     """Operations on local files, by URL (`files.Files`)."""
 
     def exists(self, url: str) -> bool:
-        return _path(url).exists()
+        with _named(url):
+            return _path(url).exists()
 
     def footer(self, url: str, column: str) -> Footer | None:
         with _named(url):

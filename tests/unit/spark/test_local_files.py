@@ -74,6 +74,12 @@ def test_a_file_in_the_place_of_a_folder_is_named(tmp_path: Path) -> None:
             act(f"{tmp_path}/a/b")
 
 
+def test_a_path_that_cannot_be_looked_at_is_named(tmp_path: Path) -> None:
+    """If the operating system refuses to look for a file, the error is one line with its path."""
+    with pytest.raises(StagingError, match=f"{tmp_path}/nnn.*: File name too long. The batch"):
+        FILES.exists(f"{tmp_path}/{'n' * 300}")
+
+
 def test_a_footer_tells_rows_and_the_range_of_a_column(tmp_path: Path) -> None:
     """A missing file has no footer, a damaged one is an error, and instants are whole numbers."""
     moments = [datetime(1970, 1, 1, 0, 0, 0, n, tzinfo=UTC) for n in (5, 3)]
