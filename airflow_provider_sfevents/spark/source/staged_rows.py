@@ -79,10 +79,10 @@ def read_rows(
                 f"The staged file {file.url} holds {counted(parquet.metadata.num_rows, 'event')}, "
                 f"the manifest says {file.events}. It was changed after it was staged; restore it."
             )
-        for rows in staged_rows(parquet, file.url, DAMAGED):
-            found = [_raw(rows)] if plan is None else _decoded(rows, plan, file.payload_format)
-            for columns in found:
-                yield _batch(columns, file, fixed)
+        rows = staged_rows(parquet, file.url, DAMAGED)
+        found = map(_raw, rows) if plan is None else _decoded(rows, plan, file.payload_format)
+        for columns in found:
+            yield _batch(columns, file, fixed)
 
 
 def _raw(rows: pa.RecordBatch) -> dict[str, pa.Array]:
@@ -97,14 +97,14 @@ def _raw(rows: pa.RecordBatch) -> dict[str, pa.Array]:
 
 
 def _decoded(
-    rows: pa.RecordBatch, plan: DecodingPlan, payload_format: PayloadFormat
+    batches: Iterator[pa.RecordBatch], plan: DecodingPlan, payload_format: PayloadFormat
 ) -> Iterator[dict[str, pa.Array]]:
-    """Yield the decoded and the undecodable events of the plan's type, by schema."""
+    """Yield the decoded and the undecodable events of the plan's type, by chunk and schema."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     names = pa.array([*plan.names], pa.string())
-    wanted = rows.filter(pc.is_in(rows.column(layout.SCHEMA_ID), names))
+    wanted = (rows.filter(pc.is_in(rows.column(layout.SCHEMA_ID), names)) for rows in batches)
     task = executor_tasks.Task(
         types=(plan.kind,) if plan.kind else (),
         refused=plan.refused,
@@ -113,7 +113,7 @@ def _decoded(
         accelerated=not plan.rescued and not lacking((ACCELERATOR,)),
         payload_format=payload_format,
     )
-    for batch in executor_tasks.judged(task, iter([wanted] if wanted.num_rows else [])):
+    for batch in executor_tasks.judged(task, wanted):
         for good, bad in batch.values():
             if good:
                 yield _with_rescued(good, plan.rescued)
