@@ -10,7 +10,7 @@ import pytest
 from fastavro import parse_schema
 
 from airflow_provider_sfevents.spark.avro.avro_validation import readable
-from airflow_provider_sfevents.spark.avro.decode import Decoder
+from airflow_provider_sfevents.spark.avro.reference_decoder import Reference
 from airflow_provider_sfevents.staging.payload_bounds import MOST_ITEMS_WITHOUT_BYTES
 from tests.unit.spark.avro import shapes
 from tests.unit.spark.conftest import encode
@@ -151,7 +151,7 @@ def test_it_tells_what_can_be_read_from_what_cannot(seed: int) -> None:
     chance = random.Random(seed)  # noqa: S311 - not a secret
     whole = [shapes.event(chance, number, "account")[1] for number in range(300)]
     spoiled = [shapes.spoiled(chance, "account", payload)[1] for payload in whole]
-    decoder = Decoder(json.dumps(shapes.ACCOUNT))
+    decoder = Reference(json.dumps(shapes.ACCOUNT), ())
     _, _, reasons = decoder.decode_all(spoiled)
     unreadable = [
         index

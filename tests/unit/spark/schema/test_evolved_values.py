@@ -10,7 +10,7 @@ from typing import Any
 import fastavro
 
 from airflow_provider_sfevents.spark.avro.arrow_columns import arrow_type, build_columns
-from airflow_provider_sfevents.spark.avro.decode import Decoder
+from airflow_provider_sfevents.spark.avro.reference_decoder import Reference
 from airflow_provider_sfevents.spark.schema.decimals import read_decimals
 from airflow_provider_sfevents.spark.schema.event_columns import SchemaPlan, plan_batch
 
@@ -41,10 +41,9 @@ def landed(plan: SchemaPlan, avro: dict[str, Any], **record: Any) -> dict[str, A
     (kind,) = plan.types
     (schema_id,) = (name for name, text in kind.schemas.items() if text == json.dumps(avro))
     columns = kind.columns_of(schema_id)
-    arrays, _, misfits = build_columns(
-        [Decoder(json.dumps(avro)).decode(stream.getvalue())], columns
-    )
-    assert misfits == {}
+    records, _, reasons = Reference(json.dumps(avro), ()).decode_all([stream.getvalue()])
+    arrays, _, misfits = build_columns(records, columns)
+    assert (reasons, misfits) == ({}, {})
     assert [array.type for array in arrays] == [arrow_type(column.type) for column in kind.columns]
     return {column.name: array[0].as_py() for column, array in zip(columns, arrays, strict=True)}
 

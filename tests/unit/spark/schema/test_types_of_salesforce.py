@@ -13,7 +13,7 @@ import fastavro
 import pytest
 
 from airflow_provider_sfevents.spark.avro.arrow_columns import build_columns
-from airflow_provider_sfevents.spark.avro.decode import Decoder
+from airflow_provider_sfevents.spark.avro.reference_decoder import Reference
 from airflow_provider_sfevents.spark.schema.decimals import read_decimals
 from airflow_provider_sfevents.spark.schema.event_columns import plan_batch
 
@@ -213,7 +213,7 @@ def test_a_value_of_each_type_lands_as_a_person_would_write_it(row: Row) -> None
         fastavro.schemaless_writer(stream, fastavro.parse_schema(avro), {"Name": value})
         payloads.append(stream.getvalue())
 
-    records, _, reasons = Decoder(json.dumps(avro)).decode_all(payloads)
+    records, _, reasons = Reference(json.dumps(avro), ()).decode_all(payloads)
     arrays, _, misfits = build_columns(records, kind.columns_of("s"))
 
     assert not reasons

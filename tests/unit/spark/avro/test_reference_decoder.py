@@ -7,18 +7,30 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_sfevents.spark.avro.decode import Decoder, UndecodableError
+from airflow_provider_sfevents.spark.avro.reference_decoder import Reference
 from tests.unit.spark.conftest import encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+def decoded(schema: str, payload: bytes) -> dict[str, Any]:
+    """Record of a payload that decodes."""
+    [record], _, _ = Reference(schema, ()).decode_all([payload])
+    return record
+
+
+def reason(schema: str, payload: bytes) -> str:
+    """Reason of a payload that does not decode."""
+    _, _, reasons = Reference(schema, ()).decode_all([payload])
+    return reasons[0]
+
+
 def test_a_platform_event_decodes_to_its_fields(
     order_schema: str, order: Callable[..., bytes]
 ) -> None:
     """Every field of the schema is in the record, absent ones as None."""
-    record = Decoder(order_schema).decode(order(Number__c="N1"))
+    record = decoded(order_schema, order(Number__c="N1"))
 
     assert record == {
         "CreatedDate": 1_793_491_200_000,
@@ -36,7 +48,7 @@ def test_names_stand_in_place_of_bitmaps(
         changedFields=["0x04", "1-0x02"], nulledFields=["1-0x01"], diffFields=["0x02"]
     )
 
-    header = Decoder(account_schema).decode(payload)["ChangeEventHeader"]
+    header = decoded(account_schema, payload)["ChangeEventHeader"]
 
     assert header["changedFields"] == ["LastModifiedDate", "Name.LastName"]
     assert header["nulledFields"] == ["Name.FirstName"]
@@ -50,11 +62,11 @@ def test_a_name_is_text_or_a_record(
     account_schema: str, account: Callable[..., bytes], name: Any
 ) -> None:
     """Both branches of the union decode to what was written."""
-    assert Decoder(account_schema).decode(account(name=name))["Name"] == name
+    assert decoded(account_schema, account(name=name))["Name"] == name
 
 
 @pytest.mark.parametrize(
-    ("spoil", "reason"),
+    ("spoil", "said"),
     [
         (lambda payload: payload[:-1], "ends before"),
         (lambda payload: payload + b"\x00", "1 of 10 bytes are left over"),
@@ -66,11 +78,10 @@ def test_a_name_is_text_or_a_record(
     ids=["truncated", "left over", "empty", "unknown branch", "bad text", "negative length"],
 )
 def test_a_corrupt_payload_has_a_reason(
-    order_schema: str, order: Callable[..., bytes], spoil: Callable[[bytes], bytes], reason: str
+    order_schema: str, order: Callable[..., bytes], spoil: Callable[[bytes], bytes], said: str
 ) -> None:
     """A damaged payload is undecodable, with a reason for the damage."""
-    with pytest.raises(UndecodableError, match=reason):
-        Decoder(order_schema).decode(spoil(order()))
+    assert said in reason(order_schema, spoil(order()))
 
 
 def test_an_enum_symbol_beyond_the_schema_is_undecodable(
@@ -80,8 +91,7 @@ def test_an_enum_symbol_beyond_the_schema_is_undecodable(
     payload = account()
     at = payload.index(b"001A") + 5  # after the record ids: the text and the end of its array
 
-    with pytest.raises(UndecodableError, match="enum symbol"):
-        Decoder(account_schema).decode(payload[:at] + b"\x14" + payload[at + 1 :])
+    assert "enum symbol" in reason(account_schema, payload[:at] + b"\x14" + payload[at + 1 :])
 
 
 @pytest.mark.parametrize(
@@ -102,7 +112,7 @@ def test_what_fastavro_reads_though_it_is_no_avro_is_undecodable(kind: Any, payl
     whole = encode(
         schema, {"A": {"boolean": True, "int": 1, "long": 1}.get(str(kind), "S"), "B": 7}
     )
-    decoder = Decoder(json.dumps(schema))
+    decoder = Reference(json.dumps(schema), ())
 
     records, good, reasons = decoder.decode_all([whole, payload + b"\x0e", whole])
 
@@ -122,7 +132,7 @@ def test_a_list_of_a_million_items_without_bytes_is_undecodable(front: bytes) ->
         {"name": "A", "type": ["null", "string"]},
         {"name": "B", "type": {"type": "array", "items": "null"}},
     ]
-    decoder = Decoder(json.dumps({"type": "record", "name": "X__e", "fields": fields}))
+    decoder = Reference(json.dumps({"type": "record", "name": "X__e", "fields": fields}), ())
     few, million = b"\x00\x06\x00", front + b"\x80\x80\x80\x01\x00"
 
     records, good, reasons = decoder.decode_all([few, million, few[:-1], few])
@@ -148,7 +158,7 @@ def test_types_of_one_name_in_two_namespaces_are_two() -> None:
     schema = {"type": "record", "name": "X__e", "fields": fields}
     record = {"A": {"V": "a"}, "B": {"V": 1.5}, "C": {"V": "c"}}
 
-    assert Decoder(json.dumps(schema)).decode(encode(schema, record)) == record
+    assert decoded(json.dumps(schema), encode(schema, record)) == record
 
 
 @pytest.mark.parametrize("bitmap", ["0x08", "2-0x01", "1-0x04", "Name"])
@@ -156,8 +166,7 @@ def test_a_bit_beyond_the_schema_is_undecodable(
     account_schema: str, account: Callable[..., bytes], bitmap: str
 ) -> None:
     """A bitmap with a bit that the schema does not have makes the event undecodable."""
-    with pytest.raises(UndecodableError, match="changedFields: "):
-        Decoder(account_schema).decode(account(changedFields=[bitmap]))
+    assert "changedFields: " in reason(account_schema, account(changedFields=[bitmap]))
 
 
 def test_reasons_are_short_whatever_the_payload() -> None:
@@ -168,10 +177,7 @@ def test_reasons_are_short_whatever_the_payload() -> None:
         "fields": [{"name": "A", "type": {"type": "array", "items": "string"}}],
     }
 
-    with pytest.raises(UndecodableError) as caught:
-        Decoder(json.dumps(schema)).decode(b"\x02" + b"\xff" * 100_000)
-
-    assert len(str(caught.value)) <= 500
+    assert len(reason(json.dumps(schema), b"\x02" + b"\xff" * 100_000)) <= 500
 
 
 def test_numbers_stay_numbers_whatever_logical_type_a_schema_claims() -> None:
@@ -182,7 +188,7 @@ def test_numbers_stay_numbers_whatever_logical_type_a_schema_claims() -> None:
         "fields": [{"name": "A", "type": {"type": "long", "logicalType": "timestamp-millis"}}],
     }
 
-    assert Decoder(json.dumps(schema)).decode(b"\x02") == {"A": 1}
+    assert decoded(json.dumps(schema), b"\x02") == {"A": 1}
 
 
 @pytest.mark.parametrize(
@@ -191,17 +197,17 @@ def test_numbers_stay_numbers_whatever_logical_type_a_schema_claims() -> None:
 def test_what_is_no_schema_makes_no_decoder(text: str) -> None:
     """An invalid schema is an error of the decoder, not of its events."""
     with pytest.raises(ValueError, match=r"."):
-        Decoder(text)
+        Reference(text, ())
 
 
 def test_an_event_has_the_same_reason_each_time() -> None:
     """An undecodable event has the same reason each time, without an address in memory."""
     schema = {"type": "record", "name": "X__e", "fields": [{"name": "A", "type": "double"}]}
-    decoder = Decoder(json.dumps(schema))
+    decoder = Reference(json.dumps(schema), ())
 
-    (reason,) = {decoder.decode_all([b"\x01"])[2][0] for _ in range(3)}
+    (said,) = {decoder.decode_all([b"\x01"])[2][0] for _ in range(3)}
 
-    assert " at 0x" not in reason
+    assert " at 0x" not in said
 
 
 def test_a_field_that_is_named_like_the_header_but_is_none() -> None:
@@ -212,4 +218,4 @@ def test_a_field_that_is_named_like_the_header_but_is_none() -> None:
         "fields": [{"name": "ChangeEventHeader", "type": "string"}],
     }
 
-    assert Decoder(json.dumps(schema)).decode(b"\x02a") == {"ChangeEventHeader": "a"}
+    assert decoded(json.dumps(schema), b"\x02a") == {"ChangeEventHeader": "a"}
