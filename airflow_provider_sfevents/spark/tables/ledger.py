@@ -11,67 +11,76 @@ if a date becomes an instant. Two schemas are therefore equal only if their text
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sfevents.spark.schema.field_types import quoted
+import pyarrow as pa
+
 from airflow_provider_sfevents.spark.tables.file_moves import QUARANTINE
-from airflow_provider_sfevents.spark.tables.statements import text
+from airflow_provider_sfevents.spark.tables.statements import ddl, text
 from airflow_provider_sfevents.staging.manifest import LossWindow
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Mapping
 
-    import pyarrow as pa
+    from pyspark.sql.types import StructType
 
     from airflow_provider_sfevents.spark.schema.event_columns import SchemaPlan
 
 TABLE = "_batches"
 
-_TEXTS = "string"
-_LOSS_WINDOW = dict.fromkeys(
-    ("after", "start", "at", "why", "after_event_at", "first_event_at", "pinned"), _TEXTS
+_TEXT, _COUNT, _INSTANT = pa.string(), pa.int64(), pa.timestamp("us", tz="UTC")
+_LOSS_WINDOW = pa.struct(
+    dict.fromkeys(
+        ("after", "start", "at", "why", "after_event_at", "first_event_at", "pinned"), _TEXT
+    )
 )
-_DRIFT = {
-    **dict.fromkeys(("event_type", "what", "column", "type", "of_table", "reason"), _TEXTS),
-    "schemas": [_TEXTS],
-}
-_TABLE = {
-    "name": _TEXTS,
-    "rows": "bigint",
-    "dates": ["date"],
-    "earliest": "timestamp",
-    "latest": "timestamp",
-    "files": [_TEXTS],
-    "schema_ids": [_TEXTS],
-}
-COLUMNS: Mapping[str, Any] = {
-    "batch_id": _TEXTS,
-    "org_id": _TEXTS,
-    "event_topic": _TEXTS,
-    "consumer": _TEXTS,
-    "epoch": _TEXTS,
-    "previous_epoch": _TEXTS,
-    "batch_number": "bigint",
-    "revision": "int",
-    "new_schemas": "int",
-    "staged_at": "timestamp",
-    "landed_at": "timestamp",
-    "attempt": _TEXTS,
-    "start_point": _TEXTS,
-    "end_replay_id": _TEXTS,
-    "ended_by": _TEXTS,
-    "events": "bigint",
-    "quarantined": "bigint",
-    "duplicates": "bigint",
-    "tables": [_TABLE],
-    "loss_windows": [_LOSS_WINDOW],
-    "drift": [_DRIFT],
-    "schemas": [dict.fromkeys(("event_type", "schema_id", "schema_json"), _TEXTS)],
-}
-"""Columns and their types; a list is an array of its item, a mapping a struct.
+_DRIFT = pa.struct(
+    {
+        **dict.fromkeys(("event_type", "what", "column", "type", "of_table", "reason"), _TEXT),
+        "schemas": pa.list_(_TEXT),
+    }
+)
+_TABLE = pa.struct(
+    {
+        "name": _TEXT,
+        "rows": _COUNT,
+        "dates": pa.list_(pa.date32()),
+        "earliest": _INSTANT,
+        "latest": _INSTANT,
+        "files": pa.list_(_TEXT),
+        "schema_ids": pa.list_(_TEXT),
+    }
+)
+_SCHEMA = pa.struct(dict.fromkeys(("event_type", "schema_id", "schema_json"), _TEXT))
+COLUMNS = pa.schema(
+    {
+        "batch_id": _TEXT,
+        "org_id": _TEXT,
+        "event_topic": _TEXT,
+        "consumer": _TEXT,
+        "epoch": _TEXT,
+        "previous_epoch": _TEXT,
+        "batch_number": _COUNT,
+        "revision": pa.int32(),
+        "new_schemas": pa.int32(),
+        "staged_at": _INSTANT,
+        "landed_at": _INSTANT,
+        "attempt": _TEXT,
+        "start_point": _TEXT,
+        "end_replay_id": _TEXT,
+        "ended_by": _TEXT,
+        "events": _COUNT,
+        "quarantined": _COUNT,
+        "duplicates": _COUNT,
+        "tables": pa.list_(_TABLE),
+        "loss_windows": pa.list_(_LOSS_WINDOW),
+        "drift": pa.list_(_DRIFT),
+        "schemas": pa.list_(_SCHEMA),
+    }
+)
+"""The ledger's columns.
 
 Columns that look-ups filter by come first, since Delta keeps statistics of the first 32 alone.
 """
@@ -175,7 +184,7 @@ class LedgerRow:
     def to_values(self) -> dict[str, Any]:
         """Values by the columns of `COLUMNS`."""
         return {
-            **{name: getattr(self, _ATTRIBUTES.get(name, name), None) for name in COLUMNS},
+            **{name: getattr(self, _ATTRIBUTES.get(name, name), None) for name in COLUMNS.names},
             "previous_epoch": self.previous_epoch or None,
             "new_schemas": len(self.schemas),
             "tables": [
@@ -183,14 +192,14 @@ class LedgerRow:
                 for one in self.tables
             ],
             "loss_windows": [asdict(one) for one in self.losses],
-            "drift": [{name: one.get(name) for name in _DRIFT} for one in self.drift],
+            "drift": [{each.name: one.get(each.name) for each in _DRIFT} for one in self.drift],
             "schemas": [asdict(one) for one in self.schemas],
         }
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> LedgerRow:
         """Make a row of the values of `to_values`, as Arrow returns them."""
-        made = {_ATTRIBUTES.get(name, name): values[name] for name in COLUMNS}
+        made = {_ATTRIBUTES.get(name, name): values[name] for name in COLUMNS.names}
         del made["new_schemas"]
         made |= {
             "previous_epoch": values["previous_epoch"] or "",
@@ -260,42 +269,20 @@ def new_schemas(
     return tuple(one for one in rows if (org_id, one.schema_id, one.schema_json) not in known)
 
 
-def ddl(kind: Any = COLUMNS, *, top: bool = True) -> str:
-    """Spell columns, or a type, in SQL."""
-    if isinstance(kind, Mapping):
-        if top:
-            return ", ".join(f"{quoted(name)} {ddl(one, top=False)}" for name, one in kind.items())
-        members = ", ".join(f"{quoted(name)}: {ddl(one, top=False)}" for name, one in kind.items())
-        return f"struct<{members}>"
-    return f"array<{ddl(kind[0], top=False)}>" if isinstance(kind, list) else str(kind)
+def columns() -> StructType:
+    """The ledger's columns in Spark."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return from_arrow_schema(COLUMNS)
 
 
 def rows_sql(rows: Iterable[Mapping[str, Any]]) -> str:
     """Make the SQL of rows, given by their values; columns without one are null."""
     values = json.dumps(list(rows), default=lambda one: one.isoformat())
     return (
-        f"SELECT inline(from_json({text(values)}, {text(ddl([COLUMNS], top=False))}, "
+        f"SELECT inline(from_json({text(values)}, {text(f'array<{ddl(columns())}>')}, "
         "map('mode', 'FAILFAST')))"
     )
-
-
-def arrow_schema() -> pa.Schema:
-    """The ledger's columns in Arrow."""
-    import pyarrow as pa
-
-    return pa.schema([(name, _arrow(kind)) for name, kind in COLUMNS.items()])
-
-
-def _arrow(kind: Any) -> pa.DataType:
-    import pyarrow as pa
-
-    if isinstance(kind, Mapping):
-        return pa.struct([(name, _arrow(one)) for name, one in kind.items()])
-    if isinstance(kind, list):
-        return pa.list_(_arrow(kind[0]))
-    if kind == "timestamp":
-        return pa.timestamp("us", tz="UTC")
-    return pa.type_for_alias({"int": "int32", "bigint": "int64", "date": "date32"}.get(kind, kind))
 
 
 def _table(values: Mapping[str, Any]) -> LandedTable:

@@ -124,7 +124,7 @@ def _is_ours(
     """
     columns = set(session.table(tables.identifier(name)).columns)
     if not is_state:
-        wanted = set(ledger.COLUMNS) if name == ledger.TABLE else _EVENT_COLUMNS
+        wanted = set(ledger.COLUMNS.names) if name == ledger.TABLE else _EVENT_COLUMNS
         return columns >= wanted
     if name in STATE_TABLES:
         wanted = {one.split()[0] for one in STATE_TABLES[name].split(", ")}

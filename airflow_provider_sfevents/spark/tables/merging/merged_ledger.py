@@ -24,7 +24,6 @@ from airflow_provider_sfevents.spark.tables.merging.conflicts import (
     java_text,
     retry_conflicts,
 )
-from airflow_provider_sfevents.spark.tables.projection import parsed
 from airflow_provider_sfevents.spark.tables.statements import text
 from airflow_provider_sfevents.spark.tables.table_options import event_properties
 
@@ -77,7 +76,7 @@ class MergedLedger:
     def rows(self) -> DataFrame:
         """Read all rows, once for each batch."""
         if not self._exists():
-            return self._spark.createDataFrame([], ledger.ddl())
+            return self._spark.createDataFrame([], ledger.columns())
         return self._rows().where("`revision` > 0")
 
     def make(self) -> None:
@@ -90,9 +89,8 @@ class MergedLedger:
             return
         if not self._exists():
             using = self._dialect.using
-            schema = parsed(ledger.ddl())
             own = {**event_properties(using), **_PROPERTIES.get(using, {})}
-            self._spark.sql(statements.create(self._name(), using, schema, "", own))
+            self._spark.sql(statements.create(self._name(), using, ledger.columns(), "", own))
         self._dialect.check_table(ledger.TABLE)
         self._is_ready = True
 
@@ -124,7 +122,7 @@ class MergedLedger:
         ours = f"CASE WHEN `batch_id` IN ({ids}) THEN {text(row.batch_id)} END"
         there = f"SELECT {ours} FROM {self._name()} WHERE `batch_id` IN ({ids})"  # noqa: S608 - all is quoted
         source = f"({ledger.rows_sql([row.to_values()])})"
-        columns = list(ledger.COLUMNS)
+        columns = ledger.COLUMNS.names
         said = merge_statements.insert_unless_there(
             self._name(), source, columns, "`batch_id`", there
         )
@@ -137,7 +135,9 @@ class MergedLedger:
         """
         self.make()
         updated = ", ".join(
-            f"{quoted(name)} = s.{quoted(name)}" for name in ledger.COLUMNS if name != "revision"
+            f"{quoted(name)} = s.{quoted(name)}"
+            for name in ledger.COLUMNS.names
+            if name != "revision"
         )
         self._merge(
             [row.to_values(), self._special(row, _CLAIM)],
@@ -189,5 +189,5 @@ def _refused() -> str:
 
 
 def _inserted() -> str:
-    names = [quoted(name) for name in ledger.COLUMNS]
+    names = [quoted(name) for name in ledger.COLUMNS.names]
     return f"({', '.join(names)}) VALUES ({', '.join(f's.{name}' for name in names)})"

@@ -130,8 +130,8 @@ class FileLedger:
 
     def _frame(self) -> DataFrame:
         if not self._names():
-            return self._spark.createDataFrame([], ledger.ddl())
-        return self._spark.read.schema(ledger.ddl()).parquet(self.label)
+            return self._spark.createDataFrame([], ledger.columns())
+        return self._spark.read.schema(ledger.columns()).parquet(self.label)
 
     def _names(self) -> tuple[str, ...]:
         names = self._files.names(self.label)
@@ -195,7 +195,7 @@ def _to_parquet(rows: Iterable[Mapping[str, Any]]) -> bytes:
     import pyarrow.parquet as pq
 
     stream = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist(list(rows), ledger.arrow_schema()), stream)
+    pq.write_table(pa.Table.from_pylist(list(rows), ledger.COLUMNS), stream)
     return stream.getvalue()
 
 

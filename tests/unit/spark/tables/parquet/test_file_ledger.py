@@ -51,7 +51,7 @@ class Folder:
     def land(self, number: int, revision: int = 1) -> None:
         row = replace(ROW, batch_id=f"e-{number}", batch_number=number, revision=revision)
         stream = io.BytesIO()
-        pq.write_table(pa.Table.from_pylist([row.to_values()], ledger.arrow_schema()), stream)
+        pq.write_table(pa.Table.from_pylist([row.to_values()], ledger.COLUMNS), stream)
         self.files[f"e-{number}-r{revision}.parquet"] = stream.getvalue()
 
     def rows(self) -> Iterator[tuple[str, int]]:
