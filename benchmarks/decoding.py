@@ -32,6 +32,8 @@ from fastavro import parse_schema, schemaless_reader, schemaless_writer
 from airflow_provider_sfevents.spark.avro.arrow_columns import build_columns
 from airflow_provider_sfevents.spark.avro.executor_tasks import Task, payload_decoder
 from airflow_provider_sfevents.spark.landing.staged_batch import STAGED_SQL
+from airflow_provider_sfevents.spark.landing.table_files import FileTask, table_rows
+from airflow_provider_sfevents.spark.schema.envelope import ENVELOPE_SQL, EVENT_DATE
 from airflow_provider_sfevents.spark.schema.event_columns import plan_batch
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.parts.part_file import COMPRESSION
@@ -233,17 +235,23 @@ def in_spark(kind: EventType, folder: Path) -> dict[str, float]:
     corrupt = staged(spark, folder / "corrupt", one_in_a_hundred_corrupt(payloads(ROWS)))
     sql = ", ".join(f"{column.name} {column.type.sql()}" for column in kind.columns)
 
-    task = Task(
-        types=(kind,),
-        refused={},
-        names={"bench": kind.name},
-        first_ordinals=tuple(range(0, ROWS * FILES, ROWS)),
-        accelerated=True,
+    task = FileTask(
+        decoding=Task(
+            types=(kind,),
+            refused={},
+            names={"bench": kind.name},
+            first_ordinals=tuple(range(0, ROWS * FILES, ROWS)),
+            accelerated=True,
+        ),
+        of_batch={"org_id": "00D", "event_topic": "t", "batch_id": "e-1", "batch_number": 1},
+        tables=frozenset({kind.name}),
+        codec="none",
     )
+    ours = functools.partial(table_rows, task), f"{ENVELOPE_SQL}, {sql}, {EVENT_DATE} date"
     runs: dict[str, Callable[[], object]] = {
         "peer": lambda: into_nothing(whole.mapInArrow(functools.partial(peer_batches, kind), sql)),
-        "accelerator": lambda: into_nothing(task.decoded(whole)),
-        "accelerator, 1 % corrupt": lambda: into_nothing(task.decoded(corrupt)),
+        "accelerator": lambda: into_nothing(whole.mapInArrow(*ours)),
+        "accelerator, 1 % corrupt": lambda: into_nothing(corrupt.mapInArrow(*ours)),
     }
     took = in_turn(runs)
     spark.stop()

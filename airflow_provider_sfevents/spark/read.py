@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from airflow_provider_sfevents.spark.schema.event_columns import EventType
     from airflow_provider_sfevents.spark.tables.interface import Tables
 
 _LANDED_SQL = "batch_id string"
@@ -56,14 +55,13 @@ def read_batch(
     :raises StagingError: the batch is not whole.
     """
     batch = open_batch(spark, Files(spark), manifest_url, accelerated=has_accelerator(spark))
-    kind = _chosen(batch, event_type)
-    return batch.decoded(spark, kind, keep_payload=keep_payload).drop(envelope.SPLIT)
+    return batch.table_rows(spark, _chosen(batch, event_type), keep_payload=keep_payload)
 
 
 def read_undecodable(spark: SparkSession, manifest_url: str) -> DataFrame:
     """Read the undecodable events of a staged batch, with their raw payload and the reason."""
     batch = open_batch(spark, Files(spark), manifest_url, accelerated=has_accelerator(spark))
-    return batch.undecodable(spark).drop(envelope.SPLIT)
+    return batch.table_rows(spark, file_moves.QUARANTINE)
 
 
 def write_receipt(
@@ -181,12 +179,12 @@ def _landed(tables: Tables, table: str) -> DataFrame:
     return kept.select(*map(quoted, rows.columns))
 
 
-def _chosen(batch: StagedBatch, event_type: str | None) -> EventType:
-    known = {kind.name: kind for kind in batch.plan.types}
+def _chosen(batch: StagedBatch, event_type: str | None) -> str:
+    known = [kind.name for kind in batch.plan.types]
     if event_type is None and len(known) == 1:
-        return next(iter(known.values()))
+        return known[0]
     if event_type in known:
-        return known[event_type]
+        return event_type
     names = ", ".join(known) or "none"
     asked = "name one as event_type" if event_type is None else f"{event_type!r} is not among them"
     raise ConfigurationError(

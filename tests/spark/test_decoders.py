@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -11,13 +12,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from airflow_provider_sfevents.spark.avro import decoder_needs
-from airflow_provider_sfevents.spark.avro.executor_tasks import Task
+from airflow_provider_sfevents.spark.avro.executor_tasks import OF_QUARANTINE_SQL, Task, columns_sql
 from airflow_provider_sfevents.spark.landing.land_batch import land
 from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from airflow_provider_sfevents.spark.landing.staged_batch import STAGED_SQL
+from airflow_provider_sfevents.spark.landing.table_files import FileTask, table_rows
+from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.schema.event_columns import plan_batch
+from airflow_provider_sfevents.spark.tables.file_moves import QUARANTINE
 from tests.spark.conftest import RECEIVED_AT
 from tests.unit.spark.avro import shapes
+from tests.unit.spark.landing.test_table_files import OF_BATCH
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,21 +78,25 @@ def task(plan: SchemaPlan, count: int, **more: Any) -> Task:
 
 def outcome(
     rows: DataFrame, plan: SchemaPlan, count: int, *, accelerated: bool, **more: Any
-) -> dict[str, Any]:
-    """Return every decoded row, every reason of a failure, and the columns' types."""
+) -> dict[str, list[str]]:
+    """Return every decoded row, and every reason of a failure."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    found: dict[str, Any] = {}
+    def made(table: str, own: list[str], rows: DataFrame) -> list[str]:
+        wanted = FileTask(
+            decoding=task(plan, count, accelerated=accelerated, **more),
+            of_batch=OF_BATCH,
+            tables=frozenset({table}),
+            codec="none",
+        )
+        columns = ", ".join([envelope.ENVELOPE_SQL, *own, "event_date date"])
+        found = rows.mapInArrow(partial(table_rows, wanted), columns)
+        return sorted(map(repr, found.toArrow().to_pylist()))
+
+    found = {"undecodable": made(QUARANTINE, [OF_QUARANTINE_SQL], rows)}
     for kind in plan.types:
         own = rows.where(F.col("schema_id").isin(sorted(kind.schemas)))
-        of_type = task(plan, count, types=(kind,), refused={}, accelerated=accelerated, **more)
-        made = of_type.decoded(own)
-        found[kind.name] = sorted(map(repr, made.toArrow().to_pylist()))
-        found[f"{kind.name} columns"] = [
-            (field.name, field.dataType.simpleString()) for field in made.schema.fields
-        ]
-    bad = task(plan, count, accelerated=accelerated, **more).undecodable(rows)
-    found["undecodable"] = sorted(map(repr, bad.toArrow().to_pylist()))
+        found[kind.name] = made(kind.name, columns_sql(kind, keep_payload=True), own)
     return found
 
 

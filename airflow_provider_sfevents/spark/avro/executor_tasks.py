@@ -10,7 +10,6 @@ import logging
 import sys
 from bisect import bisect_right
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, StagingError
@@ -22,7 +21,6 @@ from airflow_provider_sfevents.spark.avro.decoder_needs import (
 )
 from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.schema.field_types import quoted
-from airflow_provider_sfevents.spark.tables.projection import parsed
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import AVRO, JSON
 
@@ -31,7 +29,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     import pyarrow as pa
-    from pyspark.sql import DataFrame
 
     from airflow_provider_sfevents.spark.avro.reference_decoder import Decoded, PayloadDecoder
     from airflow_provider_sfevents.spark.schema.event_columns import EventType
@@ -42,7 +39,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Staged columns that are kept; `LEADING_SQL` are all before the payload's own ones.
+# Staged columns that are kept; `LEADING_NAMES` are all before the payload's own ones.
 _PASSED = (
     layout.EVENT_ID,
     layout.RECEIVED_AT,
@@ -50,10 +47,15 @@ _PASSED = (
     layout.SCHEMA_ID,
     layout.ORDINAL,
 )
-LEADING_SQL = (
-    f"{envelope.EVENT_ID} string, {envelope.EVENT_TIME} timestamp, {envelope.RECEIVED_AT} "
-    f"timestamp, {envelope.REPLAY_ID} binary, {envelope.SCHEMA_ID} string, {envelope.ORDINAL} "
-    f"bigint, {envelope.EVENT_DATE} date, {envelope.SPLIT} int"
+LEADING_NAMES = (
+    envelope.EVENT_ID,
+    envelope.EVENT_TIME,
+    envelope.RECEIVED_AT,
+    envelope.REPLAY_ID,
+    envelope.SCHEMA_ID,
+    envelope.ORDINAL,
+    envelope.EVENT_DATE,
+    envelope.SPLIT,
 )
 
 
@@ -79,33 +81,6 @@ class Task:
     accelerated: bool = False
     payload_format: PayloadFormat = AVRO
 
-    def decoded(self, rows: DataFrame) -> DataFrame:
-        """Decode rows of the task's one event type; undecodable rows are left out.
-
-        :param rows: as staged.
-        :returns: the leading columns, those of the event type, and the raw payload on request.
-        """
-        (kind,) = self.types
-        own = columns_sql(kind, keep_payload=self.keep_payload)
-        return rows.mapInArrow(partial(decoded, self), parsed(", ".join([LEADING_SQL, *own])))
-
-    def undecodable(self, rows: DataFrame) -> DataFrame:
-        """Keep only rows that cannot be decoded, each with its raw payload and the reason.
-
-        :param rows: as staged, of any schema of the task.
-        """
-        return rows.mapInArrow(partial(undecodable, self), QUARANTINE_SQL)
-
-
-def decoded(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Decode the rows of the task's one event type; undecodable rows are left out."""
-    return (good for batch in judged(task, batches) for good, _ in batch.values() if good)
-
-
-def undecodable(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Keep only the rows that `decoded` leaves out, each with its raw payload and the reason."""
-    return (bad for batch in judged(task, batches) for _, bad in batch.values() if bad)
-
 
 def judged(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[Judged]:
     """Decode each batch, and return its decoded and undecodable rows by schema id."""
@@ -117,12 +92,10 @@ def judged(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[Judged]:
         }
 
 
-LEADING_NAMES = tuple(column.split()[0] for column in LEADING_SQL.split(", "))
 QUARANTINE_NAMES = (*LEADING_NAMES, envelope.EVENT_TYPE, envelope.REASON, envelope.RAW_PAYLOAD)
 OF_QUARANTINE_SQL = (
     f"{envelope.EVENT_TYPE} string, {envelope.REASON} string, {envelope.RAW_PAYLOAD} binary"
 )
-QUARANTINE_SQL = f"{LEADING_SQL}, {OF_QUARANTINE_SQL}"
 
 
 def columns_sql(kind: EventType, *, keep_payload: bool) -> list[str]:

@@ -14,16 +14,14 @@ from airflow_provider_sfevents.spark.landing import table_files
 from airflow_provider_sfevents.spark.landing.splits import Split, splits_of
 from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.schema.event_columns import (
-    EventType,
     SchemaPlan,
     nothing_recorded,
     plan_batch,
 )
-from airflow_provider_sfevents.spark.schema.field_types import quoted
 from airflow_provider_sfevents.spark.side_by_side import side_by_side
 from airflow_provider_sfevents.spark.stores.unreadable_files import naming, staged_rows
-from airflow_provider_sfevents.spark.tables import file_moves, statements
-from airflow_provider_sfevents.spark.tables.projection import parquet_files, parsed, selected
+from airflow_provider_sfevents.spark.tables import file_moves
+from airflow_provider_sfevents.spark.tables.projection import parquet_files, parsed
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Manifest, Part, Receipt
 
@@ -102,34 +100,26 @@ class StagedBatch:
         everything = wanted >= set(self.manifest.schemas)
         return rows if everything else rows.where(F.col(layout.SCHEMA_ID).isin(sorted(wanted)))
 
-    def decoded(
+    def table_rows(
         self,
         spark: SparkSession,
-        event_type: EventType,
+        table: str,
         *,
-        keep_payload: bool,
+        keep_payload: bool = False,
         left_out: frozenset[int] = frozenset(),
     ) -> DataFrame:
-        """Decode the events of one type, as rows of their table, and the split each comes from.
+        """Decode the rows that land in a table, unordered.
 
+        :param table: an event type, or quarantine.
         :param left_out: ordinals of events to pass over.
         """
-        task = self._task((event_type,), {}, keep_payload=keep_payload, left_out=left_out)
-        rows = self.rows(spark, event_type.schemas)
-        found = task.decoded(rows)
-        own = [quoted(column.name) for column in event_type.columns]
-        if keep_payload:
-            own.append(envelope.RAW_PAYLOAD)
-        return selected(found, (*self._envelope(), *own, envelope.EVENT_DATE, envelope.SPLIT))
-
-    def undecodable(
-        self, spark: SparkSession, *, left_out: frozenset[int] = frozenset()
-    ) -> DataFrame:
-        """Find the events that do not decode, with their raw payload and the reason."""
-        task = self._task(self.plan.types, self.plan.refused, keep_payload=False, left_out=left_out)
-        found = task.undecodable(self.rows(spark, self.manifest.schemas))
-        own = (envelope.EVENT_TYPE, envelope.REASON, envelope.RAW_PAYLOAD)
-        return selected(found, (*self._envelope(), *own, envelope.EVENT_DATE, envelope.SPLIT))
+        task = self.file_task(
+            spark, keep_payload=keep_payload, left_out=left_out, tables=frozenset({table})
+        )
+        of_types = {kind.name: kind.schemas for kind in self.plan.types}
+        rows = self.rows(spark, of_types.get(table, self.manifest.schemas))
+        columns = self.table_schema(table, keep_payload=keep_payload)
+        return rows.mapInArrow(partial(table_files.table_rows, task), columns)
 
     def file_task(
         self,
@@ -139,12 +129,19 @@ class StagedBatch:
         left_out: frozenset[int],
         tables: frozenset[str] | None,
     ) -> table_files.FileTask:
-        """Describe the making of the tables' Parquet files.
+        """Describe the making of the tables' Parquet files, or of their rows.
 
-        :param tables: whose files are wanted; None: all.
+        :param tables: those that are wanted; None: all.
         """
-        decoding = self._task(
-            self.plan.types, self.plan.refused, keep_payload=keep_payload, left_out=left_out
+        decoding = executor_tasks.Task(
+            types=self.plan.types,
+            refused=dict(self.plan.refused),
+            names=dict(self.plan.names),
+            first_ordinals=tuple(split.first_ordinal for split in self.splits),
+            keep_payload=keep_payload,
+            left_out=left_out,
+            accelerated=self.accelerated,
+            payload_format=self.manifest.payload_format,
         )
         return table_files.FileTask(
             decoding=decoding,
@@ -195,25 +192,6 @@ class StagedBatch:
         found = [part.path for part in parts if wanted.intersection(part.schemas)]
         return parquet_files(spark, STAGED_SQL, [f"{self.folder}/{path}" for path in found])
 
-    def _task(
-        self,
-        types: tuple[EventType, ...],
-        refused: Mapping[str, str],
-        *,
-        keep_payload: bool,
-        left_out: frozenset[int],
-    ) -> executor_tasks.Task:
-        return executor_tasks.Task(
-            types=types,
-            refused=dict(refused),
-            names=dict(self.plan.names),
-            first_ordinals=tuple(split.first_ordinal for split in self.splits),
-            keep_payload=keep_payload,
-            left_out=left_out,
-            accelerated=self.accelerated,
-            payload_format=self.manifest.payload_format,
-        )
-
     def _of_batch(self) -> dict[str, str | int]:
         """Envelope columns that are the same for all rows of the batch."""
         return {
@@ -222,15 +200,6 @@ class StagedBatch:
             envelope.BATCH_ID: self.manifest.batch_id,
             envelope.BATCH_NUMBER: self.manifest.batch_number,
         }
-
-    def _envelope(self) -> list[str]:
-        """Make the SQL of the envelope columns, which stand beside an event's own."""
-        of_batch = {
-            name: statements.text(value) if isinstance(value, str) else f"CAST({value} AS BIGINT)"
-            for name, value in self._of_batch().items()
-        }
-        of_batch[envelope.REPLAY_ID] = f"lower(hex({envelope.REPLAY_ID}))"
-        return [f"{of_batch.get(name, name)} AS {name}" for name in envelope.ENVELOPE]
 
 
 def ensure_staged(files: Files, manifest_url: str) -> None:

@@ -57,10 +57,10 @@ def codec_of(compression: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileTask:
-    """Input of an executor's task that makes files.
+    """Input of an executor's task that makes files or rows of tables.
 
     :param of_batch: envelope columns that are the same for all rows of the batch.
-    :param tables: whose files are wanted; None: all.
+    :param tables: those that are wanted; None: all.
     :param codec: as of `codec_of`.
     :param most_held: bytes of decoded rows at which all of them are encoded and passed on.
     """
@@ -70,6 +70,19 @@ class FileTask:
     tables: frozenset[str] | None
     codec: str
     most_held: int = _MOST_HELD
+
+
+def table_rows(task: FileTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Decode staged rows, and make the rows of their tables, each with its date."""
+    import pyarrow as pa
+
+    for batch in judged(task.decoding, batches):
+        for _, rows in _by_table(task, batch):
+            landed = _landed(task, rows)
+            columns = dict(zip(landed.schema.names, landed.columns, strict=True))
+            columns |= {name: columns[name].dictionary_decode() for name in task.of_batch}
+            columns[envelope.EVENT_DATE] = rows.column(envelope.EVENT_DATE)
+            yield pa.RecordBatch.from_pydict(columns)
 
 
 def table_files(task: FileTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -100,22 +113,21 @@ def _parts(rows: pa.RecordBatch, most: int) -> Iterator[tuple[pa.RecordBatch, in
 
 def _by_file(task: FileTask, batch: Judged) -> Iterator[tuple[_Key, pa.RecordBatch]]:
     """Divide rows by the file that they land in."""
-    for table, rows in _by_table(task.decoding, batch):
-        if task.tables is None or table in task.tables:
-            for split, of_split in by_value(rows, envelope.SPLIT):
-                for day, of_day in by_value(of_split, envelope.EVENT_DATE):
-                    yield (table, day, split), _landed(task, of_day)
+    for table, rows in _by_table(task, batch):
+        for split, of_split in by_value(rows, envelope.SPLIT):
+            for day, of_day in by_value(of_split, envelope.EVENT_DATE):
+                yield (table, day, split), _landed(task, of_day)
 
 
-def _by_table(task: Task, batch: Judged) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Join the rows of each table, which may be of several schemas, in the batch's order."""
+def _by_table(task: FileTask, batch: Judged) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Join the rows of each wanted table, which may be of several schemas, in the batch's order."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     found: dict[str, list[pa.RecordBatch]] = {}
     for schema_id, (good, bad) in batch.items():
-        for table, rows in ((task.names[schema_id], good), (QUARANTINE, bad)):
-            if rows is not None:
+        for table, rows in ((task.decoding.names[schema_id], good), (QUARANTINE, bad)):
+            if rows is not None and (task.tables is None or table in task.tables):
                 found.setdefault(table, []).append(rows)
     for table, several in found.items():
         [first, *others] = several

@@ -167,11 +167,11 @@ class LandedEvents:
         return self._mapped(rows, *self._undecodable(known))
 
     def _left_out(self, known: frozenset[int]) -> DataFrame:
-        decode = partial(self._staged.decoded, self._spark, keep_payload=False, left_out=known)
-        return self._together(decode)
+        staged = partial(self._staged.table_rows, self._spark, left_out=known)
+        return self._together(lambda kind: staged(kind.name))
 
     def _left_out_undecodable(self, known: frozenset[int]) -> DataFrame:
-        rows = self._staged.undecodable(self._spark, left_out=known)
+        rows = self._staged.table_rows(self._spark, file_moves.QUARANTINE, left_out=known)
         return self._mapped(rows, *self._undecodable(known))
 
     def _rows(self, table: str, columns: str) -> DataFrame:

@@ -12,13 +12,12 @@ from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.spark.avro.executor_tasks import (
     LEADING_NAMES,
     Task,
-    decoded,
-    undecodable,
+    judged,
 )
 from airflow_provider_sfevents.spark.schema.event_columns import plan_batch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 RECEIVED = datetime(2026, 11, 3, 1, 2, 3, tzinfo=UTC)
 
@@ -47,6 +46,16 @@ def task(schemas: dict[str, str], **more: Any) -> Task:
         first_ordinals=more.pop("first_ordinals", (0,)),
         **more,
     )
+
+
+def decoded(of: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Decoded rows of all schemas."""
+    return (good for batch in judged(of, batches) for good, _ in batch.values() if good)
+
+
+def undecodable(of: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows that `decoded` leaves out."""
+    return (bad for batch in judged(of, batches) for _, bad in batch.values() if bad)
 
 
 def rows(batches: Any) -> list[dict[str, Any]]:

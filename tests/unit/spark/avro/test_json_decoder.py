@@ -11,12 +11,11 @@ from airflow_provider_sfevents.emulator.cometd.event_json import event_message, 
 from airflow_provider_sfevents.emulator.org.sample_org import define_sample, publish_sample
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
 from airflow_provider_sfevents.spark.avro.decode import UndecodableError
-from airflow_provider_sfevents.spark.avro.executor_tasks import decoded
 from airflow_provider_sfevents.spark.avro.json_decoder import JsonMessages, header_of
 from airflow_provider_sfevents.spark.avro.reference_decoder import Reference
 from airflow_provider_sfevents.spark.schema.field_types import Column, record_fields
 from airflow_provider_sfevents.staging.manifest import CHANGE_TYPE, JSON
-from tests.unit.spark.avro.test_executor_tasks import RECEIVED, staged, task
+from tests.unit.spark.avro.test_executor_tasks import RECEIVED, decoded, staged, task
 from tests.unit.spark.conftest import ACCOUNT, ORDER
 
 if TYPE_CHECKING:
