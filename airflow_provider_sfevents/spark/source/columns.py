@@ -44,10 +44,6 @@ class FixedColumns:
     rescues: bool = False
 
     @property
-    def envelope(self) -> tuple[str, ...]:
-        return envelope.ENVELOPE if self.event_type else _RAW_ENVELOPE
-
-    @property
     def names(self) -> tuple[str, ...]:
         """All columns, in order."""
         if not self.event_type:

@@ -8,7 +8,6 @@ loaded.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import (
@@ -22,7 +21,7 @@ from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark.source import offsets
 from airflow_provider_sfevents.spark.source.offsets import Offset
 from airflow_provider_sfevents.spark.source.source_options import read_options
-from airflow_provider_sfevents.spark.source.staged_batches import ReadTask, load_columns, plan_tasks
+from airflow_provider_sfevents.spark.source.staged_batches import load_columns, plan_tasks
 from airflow_provider_sfevents.spark.source.staged_files import StagedFiles
 from airflow_provider_sfevents.spark.source.staged_rows import read_rows
 from airflow_provider_sfevents.spark.source.topic_listing import read_topic
@@ -37,18 +36,12 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.source.columns import FixedColumns
     from airflow_provider_sfevents.spark.source.offsets import StagedTopic
     from airflow_provider_sfevents.spark.source.source_options import SourceOptions
+    from airflow_provider_sfevents.spark.source.staged_batches import ReadTask
 
 
 def register(spark: SparkSession) -> None:
     """Make the format `sfevents` known to a session: `spark.read`, `spark.readStream`."""
     spark.dataSource.register(SfEventsDataSource)
-
-
-@dataclass
-class SourcePartition(InputPartition):  # type: ignore[misc]
-    """Input of one task of the executors."""
-
-    value: ReadTask
 
 
 class SfEventsDataSource(DataSource):  # type: ignore[misc]
@@ -98,7 +91,7 @@ class _ReadsRows:
             return []
         files = StagedFiles.at(self._options.folder)
         tasks = plan_tasks(files, self._options, self._columns, batches)
-        return [SourcePartition(task) for task in tasks]
+        return [InputPartition(task) for task in tasks]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """Read the rows of a partition; a read without batches has one partition, None."""
@@ -132,6 +125,8 @@ class StagedStreamReader(_ReadsRows, DataSourceStreamReader):  # type: ignore[mi
 
     Spark asks for the latest offset without saying how far the query is, so the reader keeps the
     last offset that it returned or was shown: after a restart Spark plans an empty range first.
+
+    Nothing follows from a `commit`: other readers and reruns need the batches.
     """
 
     def __init__(self, options: SourceOptions, fixed: FixedColumns) -> None:
@@ -152,6 +147,3 @@ class StagedStreamReader(_ReadsRows, DataSourceStreamReader):  # type: ignore[mi
         if first == self._seen:
             return []
         return self._partitions_of(offsets.between(self._look(), first, self._seen))
-
-    def commit(self, end: dict[str, Any]) -> None:
-        """Leave the staging area as it is: other readers and reruns need its batches."""

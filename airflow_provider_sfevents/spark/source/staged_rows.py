@@ -86,14 +86,10 @@ def read_rows(
 
 
 def _raw(rows: pa.RecordBatch) -> dict[str, pa.Array]:
-    return {
-        envelope.EVENT_ID: rows.column(layout.EVENT_ID),
-        envelope.RECEIVED_AT: rows.column(layout.RECEIVED_AT),
-        envelope.REPLAY_ID: rows.column(layout.REPLAY_ID),
-        envelope.SCHEMA_ID: rows.column(layout.SCHEMA_ID),
-        envelope.ORDINAL: rows.column(layout.ORDINAL),
-        envelope.RAW_PAYLOAD: rows.column(layout.PAYLOAD),
-    }
+    columns = _columns_of(rows)
+    columns[envelope.ORDINAL] = columns.pop(layout.ORDINAL)
+    columns[envelope.RAW_PAYLOAD] = columns.pop(layout.PAYLOAD)
+    return columns
 
 
 def _decoded(
