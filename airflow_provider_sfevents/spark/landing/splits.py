@@ -29,21 +29,13 @@ a larger batch each is larger.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """Consecutive staged files of a batch.
+    """Consecutive staged files of a batch."""
 
-    :param index: its place in the batch.
-    """
-
-    index: int
     parts: tuple[Part, ...]
 
     @property
     def first_ordinal(self) -> int:
         return self.parts[0].first_ordinal
-
-    @property
-    def events(self) -> int:
-        return sum(part.events for part in self.parts)
 
     @property
     def schemas(self) -> frozenset[str]:
@@ -65,4 +57,4 @@ def splits_of(parts: Sequence[Part]) -> tuple[Split, ...]:
             filled = 0
         found[-1].append(part)
         filled += weight
-    return tuple(Split(index=index, parts=tuple(one)) for index, one in enumerate(found))
+    return tuple(Split(parts=tuple(one)) for one in found)

@@ -70,11 +70,13 @@ def test_a_large_batch_is_not_torn_into_any_number_of_them() -> None:
 
 
 def test_a_split_knows_where_it_begins_and_what_is_in_it() -> None:
-    """A split has the first ordinal and the number of events of its files."""
-    first, second = splits_of(parts_of((SPLIT_EVENTS, 9), (3, 9), (4, 9)))
+    """A split begins at its first file, and has the schemas of all its files."""
+    parts = parts_of((SPLIT_EVENTS, 9), (3, 9), (4, 9))
 
-    assert (first.index, first.first_ordinal, first.events) == (0, 0, SPLIT_EVENTS)
-    assert (second.index, second.first_ordinal, second.events) == (1, SPLIT_EVENTS, 7)
+    first, second = splits_of(parts)
+
+    assert (first.first_ordinal, first.parts) == (0, (*parts[:1],))
+    assert (second.first_ordinal, second.parts) == (SPLIT_EVENTS, (*parts[1:],))
     assert (sorted(first.schemas), sorted(second.schemas)) == (["s0"], ["s0", "s1"])
 
 
@@ -90,6 +92,5 @@ def test_no_file_is_left_out_or_moved(sizes: list[tuple[int, int]]) -> None:
     found = splits_of(parts)
 
     assert list(chain.from_iterable(split.parts for split in found)) == parts
-    assert [split.index for split in found] == list(range(len(found)))
     assert all(split.parts for split in found)
     assert len(found) <= MOST_SPLITS + 1
