@@ -15,8 +15,9 @@ writes them through Spark's own file systems and commit protocol:
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.spark.avro.executor_tasks import by_value, judged
 from airflow_provider_sfevents.spark.schema import envelope
@@ -163,7 +164,7 @@ class _File:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        self._encoded = _Encoded()
+        self._encoded = io.BytesIO()
         # Arrow counts what goes through it; offsets in the footer are by this count.
         self._sink = pa.PythonFile(self._encoded, mode="w")
         self._writer = pq.ParquetWriter(
@@ -199,28 +200,10 @@ class _File:
     def _piece(self) -> tuple[int, bytes]:
         """Take what was encoded; Spark writes the separator behind it."""
         self._pieces += 1
-        return self._pieces, self._encoded.take().removesuffix(SEPARATOR.encode())
-
-
-class _Encoded:
-    """File object for Arrow: the bytes that were written and not taken yet."""
-
-    closed = False
-
-    def __init__(self) -> None:
-        self._written: list[bytes] = []
-
-    def write(self, data: Any) -> None:
-        self._written.append(bytes(data))
-
-    def flush(self) -> None:
-        """Do nothing, as `close`: what was written stays until it is taken."""
-
-    close = flush
-
-    def take(self) -> bytes:
-        taken, self._written = self._written, []
-        return b"".join(taken)
+        piece = self._encoded.getvalue().removesuffix(SEPARATOR.encode())
+        self._encoded.seek(0)
+        self._encoded.truncate()
+        return self._pieces, piece
 
 
 def _row(table: str, day: date, split: int, number: int, piece: bytes) -> pa.RecordBatch:
