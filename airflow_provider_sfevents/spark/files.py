@@ -76,17 +76,13 @@ class Files:
         """Write a whole file into the staging area; on a disk with its folder's mode."""
         self._store(url).write_staged(url, text.encode())
 
-    def create(self, url: str, content: str | bytes, temporary: str) -> bool:
-        """Make a file that is not there yet, which only one of two can do; False: it is there.
+    def create(self, url: str, content: bytes) -> bool:
+        """Make a file that is not there yet, which only one of two can do; False: it is there."""
+        return self._store(url).create(url, content)
 
-        :param temporary: another place in the same folder, for disks: a file that is linked from
-            there is whole at once.
-        """
-        return self._store(url).create(url, _raw(content), temporary)
-
-    def write_in_place(self, url: str, content: str | bytes) -> None:
+    def write_in_place(self, url: str, content: bytes) -> None:
         """Write a file that has no reader yet; its folder is made if need be."""
-        self._store(url).write_in_place(url, _raw(content))
+        self._store(url).write_in_place(url, content)
 
     def make_folder(self, url: str) -> None:
         """Make a folder and its parents, also if another landing removes an empty one meanwhile."""
@@ -165,7 +161,3 @@ def removed_meanwhile(url: str) -> StagingError:
         f"{url} was removed right after it was written: another attempt is at work on this batch. "
         "Run the task again."
     )
-
-
-def _raw(content: str | bytes) -> bytes:
-    return content.encode() if isinstance(content, str) else content

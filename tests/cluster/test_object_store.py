@@ -168,8 +168,8 @@ def test_one_of_two_creates_a_file_on_s3(files: HadoopFiles, store: Store) -> No
     S3 supports each operation of the landing, or refuses it.
     """
     url, temporary = "s3a://lake/files/one.json", "s3a://lake/files/.tmp"
-    assert files.create(url, b"first", temporary) is True
-    assert files.create(url, b"second", temporary) is False
+    assert files.create(url, b"first") is True
+    assert files.create(url, b"second") is False
     assert files.read_bytes(url) == b"first"
 
     path, fs = files._at("s3a://lake/files/two.json")

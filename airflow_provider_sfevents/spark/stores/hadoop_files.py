@@ -89,7 +89,7 @@ class HadoopFiles:
         self.write_in_place(temporary, content)
         self.move(temporary, url)
 
-    def create(self, url: str, content: bytes, _temporary: str) -> bool:
+    def create(self, url: str, content: bytes) -> bool:
         from py4j.protocol import Py4JJavaError
 
         with _named(url):

@@ -59,13 +59,14 @@ class LocalFiles:
             path.chmod(stat.S_IMODE(path.parent.stat().st_mode) & 0o666)
         self.move(temporary, url)
 
-    def create(self, url: str, content: bytes, temporary: str) -> bool:
+    def create(self, url: str, content: bytes) -> bool:
         """Link a whole file to its name, which only one of two can do."""
-        path, made = _path(url), _path(temporary)
+        path = _path(url)
+        made = path.with_name(f".{uuid4().hex}.tmp")
         with _named(url):
             _make_folder(path.parent)
-            self.write_in_place(temporary, content)
             try:
+                made.write_bytes(content)
                 path.hardlink_to(made)
             except FileExistsError:
                 return False

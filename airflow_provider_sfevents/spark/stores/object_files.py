@@ -57,7 +57,7 @@ class ObjectFiles:
         with self._at(url) as fs:
             return bytes(fs.cat_file(url))
 
-    def create(self, url: str, content: bytes, _temporary: str) -> bool:
+    def create(self, url: str, content: bytes) -> bool:
         """Make a file that is not there yet; where the store can, only one of two makes it."""
         with self._at(url) as fs:
             if fs.exists(url):

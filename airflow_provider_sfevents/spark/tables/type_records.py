@@ -9,7 +9,6 @@ first row goes into a table, so that a batch that does not land leaves no record
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 from airflow_provider_sfevents.spark.schema.event_columns import nothing_recorded
 from airflow_provider_sfevents.spark.schema.recorded_types import Recorded
@@ -64,8 +63,7 @@ class TypeRecords:
                 taken = self._latest(event_type) != number
             else:
                 url = self._url(event_type, number + 1)
-                temporary = f"{self._folder}/{event_type}/.{uuid4().hex}.tmp"
-                taken = not self._files.create(url, evolution.after.to_json(), temporary)
+                taken = not self._files.create(url, evolution.after.to_json().encode())
             if taken:
                 raise ColumnsMovedError(
                     f"The columns of {event_type} were recorded anew meanwhile."

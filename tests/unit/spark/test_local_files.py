@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -36,10 +37,22 @@ def test_a_path_is_taken_as_it_stands_in_the_url(url: str, path: str | None) -> 
 def test_only_one_of_two_creates_a_file(tmp_path: Path) -> None:
     """A second creation of a file changes nothing, and leaves no temporary file."""
     url = f"file://{tmp_path}/new/one.json"
-    created = [FILES.create(url, text, f"{tmp_path}/new/.tmp") for text in (b"first", b"second")]
+    created = [FILES.create(url, text) for text in (b"first", b"second")]
     assert created == [True, False]
     assert FILES.read_bytes(url) == b"first"
     assert FILES.names(f"{tmp_path}/new") == ["one.json"]
+
+
+def test_a_file_that_cannot_be_written_is_not_created(tmp_path: Path) -> None:
+    """If a write fails, no part of the file is in its place or beside it."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5, limits[1]))
+    try:
+        with pytest.raises(StagingError, match=r"one\.json: File too large"):
+            FILES.create(f"{tmp_path}/one.json", b"x" * 10)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert FILES.names(str(tmp_path)) == []
 
 
 def test_a_move_replaces_a_file_and_fails_without_its_source(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def files() -> ObjectFiles:
 
 def test_only_one_of_two_creates_a_file(files: ObjectFiles, root: str) -> None:
     """The second one changes nothing."""
-    created = [files.create(f"{root}/one", text, "") for text in (b"first", b"second")]
+    created = [files.create(f"{root}/one", text) for text in (b"first", b"second")]
     assert created == [True, False]
     assert files.read_bytes(f"{root}/one") == b"first"
 
@@ -52,7 +52,7 @@ def test_a_file_whose_answer_was_lost_is_told_by_its_content(there: bytes, creat
         raise FileExistsError("a/one")
 
     store.before = arrive
-    assert ObjectFiles(lambda _: store).create("bucket://a/one", b"mine", "") is created
+    assert ObjectFiles(lambda _: store).create("bucket://a/one", b"mine") is created
 
 
 def test_a_move_replaces_a_file_and_fails_without_its_source(files: ObjectFiles, root: str) -> None:

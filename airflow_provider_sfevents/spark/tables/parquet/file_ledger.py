@@ -17,7 +17,6 @@ import io
 import logging
 import re
 from typing import TYPE_CHECKING, Any, Protocol
-from uuid import uuid4
 
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.spark.tables import ledger
@@ -53,7 +52,7 @@ class LedgerFiles(Protocol):
 
     def read_bytes(self, url: str) -> bytes: ...
 
-    def create(self, url: str, content: bytes, temporary: str) -> bool: ...
+    def create(self, url: str, content: bytes) -> bool: ...
 
     def remove(self, url: str) -> None: ...
 
@@ -167,7 +166,7 @@ def fold(files: LedgerFiles, folder: str, most: int = MOST, full: int = FULL) ->
     content = _to_parquet(_highest([*kept, *_rows(files, folder, singles)]))
     number = 1 + max((int(_FOLD.fullmatch(one)["number"]) for one in folds), default=0)  # type: ignore[index]
     url = f"{folder}/{_FOLDED}-{number:05d}.parquet"
-    files.create(url, content, f"{folder}/.{uuid4().hex}.tmp")
+    files.create(url, content)
 
 
 def _rows(files: LedgerFiles, folder: str, names: Iterable[str]) -> list[dict[str, Any]]:
