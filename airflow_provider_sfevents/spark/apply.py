@@ -47,7 +47,7 @@ def job_of(arguments: Sequence[str] | None) -> Job:
     return (
         landing.table_format,
         landing.manifest_url,
-        lambda spark, stores=None: land_and_apply(spark, landing, options, stores),
+        lambda spark, stores: land_and_apply(spark, landing, options, stores),
     )
 
 

@@ -45,7 +45,7 @@ def job_of(arguments: Sequence[str] | None) -> Job:
     return (
         options.table_format,
         f"{options.current_state} {options.entity}",
-        lambda spark, stores=None: apply_snapshot_files(spark, options, stores),
+        lambda spark, stores: apply_snapshot_files(spark, options, stores),
     )
 
 

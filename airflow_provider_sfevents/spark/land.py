@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -16,25 +16,15 @@ if TYPE_CHECKING:
 
     from airflow_provider_sfevents.spark.stores.object_files import Stores
 
+    Job = tuple[str, str, Callable[[SparkSession, Stores | None], object]]
+    """The tables' format, the job's subject, and its work; stores as of `files.Files`."""
+
 logger = logging.getLogger("sfevents")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the job: exit code 0 if the batch has landed and its receipt is written, otherwise 1."""
     return run_job("Not landed", lambda: job_of(arguments))
-
-
-class Act(Protocol):
-    """A job's work in a session.
-
-    :param stores: for a session of Spark Connect, as of `files.Files`.
-    """
-
-    def __call__(self, spark: SparkSession, stores: Stores | None = None) -> object: ...
-
-
-Job = tuple[str, str, Act]
-"""The tables' format, the job's subject, and its work."""
 
 
 def run_job(failed: str, job: Callable[[], Job]) -> int:
@@ -66,7 +56,7 @@ def run_job(failed: str, job: Callable[[], Job]) -> int:
     steps.reached(steps.LANDING_BEGAN, about)
     _log_errors_once(spark)
     try:
-        act(spark)
+        act(spark, None)
     except Exception as error:
         said = one_line(error)
         trace = None if said else error
@@ -93,7 +83,7 @@ def job_of(arguments: Sequence[str] | None) -> Job:
     return (
         options.table_format,
         options.manifest_url,
-        lambda spark, stores=None: land(spark, options, stores=stores),
+        lambda spark, stores: land(spark, options, stores=stores),
     )
 
 

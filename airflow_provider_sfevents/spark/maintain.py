@@ -42,7 +42,7 @@ def job_of(arguments: Sequence[str] | None) -> Job:
     return (
         options.table_format,
         about,
-        lambda spark, stores=None: maintain(spark, options, stores),
+        lambda spark, stores: maintain(spark, options, stores),
     )
 
 

@@ -43,7 +43,7 @@ def _probing(arguments: Sequence[str] | None) -> Job:
     parser.add_argument("--answer", required=True, metavar="URL", help="where to write the answer")
     options = parser.parse_args(arguments)
 
-    def act(spark: SparkSession, stores: Stores | None = None) -> None:
+    def act(spark: SparkSession, stores: Stores | None) -> None:
         Files(spark, stores).write_staged(options.answer, json.dumps(answer(spark, options.probe)))
 
     return "parquet", options.probe, act

@@ -36,7 +36,7 @@ def main(url: str, job: str, before: str, arguments: Sequence[str]) -> None:
 
     session.registerProgressHandler(die)
     with on_steps(step):
-        import_module(job).job_of(arguments)[2](session)
+        import_module(job).job_of(arguments)[2](session, None)
 
 
 if __name__ == "__main__":

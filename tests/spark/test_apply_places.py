@@ -40,7 +40,7 @@ def applied(log: Tables, records: Tables, manifest: str, *more: str) -> dict[str
     where = ["--table", log.table, "--current-state", records.table, "--format", log.table_format]
     how = ["--new-entities", "empty", "--history"]
     *_, act = apply.job_of(["--manifest", manifest, *where, *how, *more])
-    act(log.spark)
+    act(log.spark, None)
     receipt = Path(manifest).with_name(layout.RECEIPT)
     return dict(Receipt.from_json(receipt.read_text(), str(receipt)).applied or {})
 

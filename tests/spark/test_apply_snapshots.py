@@ -41,7 +41,7 @@ def resolved(state: CurrentState, entity: str, records: Path, read_at: str, *mor
     form = "csv" if records.is_dir() else "json"
     read = ["--records", str(records), "--records-format", form, "--read-at", read_at]
     *_, act = entity_snapshot.job_of([*where, *read, *more])
-    return act(state.spark)
+    return act(state.spark, None)
 
 
 def test_tables_are_seeded_by_bulk_and_by_rest(

@@ -16,7 +16,7 @@ from __future__ import annotations
 import io
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.spark.avro.arrow_columns import (
     FIRST_INSTANT_MS,
@@ -37,11 +37,14 @@ from airflow_provider_sfevents.staging.payload_bounds import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import pyarrow as pa
 
     from airflow_provider_sfevents.spark.schema.field_types import Column
+
+    PayloadDecoder = Callable[[Sequence[bytes]], "Decoded"]
+    """Decoder of payloads of one schema to the columns of its event type."""
 
 _REASON_LENGTH = 500
 _UNLAWFUL = (
@@ -70,12 +73,6 @@ class Decoded:
     rows: Sequence[int]
     times: pa.Array
     reasons: dict[int, str] = field(default_factory=dict)
-
-
-class PayloadDecoder(Protocol):
-    """Decoder of payloads of one schema to the columns of its event type."""
-
-    def __call__(self, payloads: Sequence[bytes]) -> Decoded: ...
 
 
 class Reference:
