@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import logging
 import time
-from functools import partial
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents import steps
@@ -37,7 +36,7 @@ from airflow_provider_sfevents.spark.landing.staged_batch import (
     write_receipt_file,
 )
 from airflow_provider_sfevents.spark.schema.decimals import read_decimals
-from airflow_provider_sfevents.spark.tables.columns_there import found_in
+from airflow_provider_sfevents.spark.schema.found_columns import found_in
 from airflow_provider_sfevents.spark.tables.opening import open_tables
 from airflow_provider_sfevents.spark.tables.sessions import FEW_ROWS, few_rows
 from airflow_provider_sfevents.spark.tables.type_records import ColumnsMovedError, TypeRecords
@@ -119,7 +118,7 @@ def _landed(
     decimals = read_decimals(options.decimals)
     accelerated = has_accelerator(spark)
     for _ in range(_PLANS):
-        types = TypeRecords(files, tables.root, partial(found_in, tables))
+        types = TypeRecords(files, tables.root, lambda name: found_in(tables.schema(name)))
         batch = open_batch(
             spark,
             files,

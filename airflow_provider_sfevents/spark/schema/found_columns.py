@@ -1,4 +1,4 @@
-"""Columns of a table without a record of them, read off the table. No I/O, no Spark.
+"""Columns of a table without a record of them, read off the table's schema in Spark. No I/O.
 
 The table has less information than a record: text, a time of day and JSON are all strings there,
 and the member of a struct that holds a name's text is not marked. The schemas of the batch that
@@ -10,16 +10,59 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.spark.schema.envelope import RESERVED
+from airflow_provider_sfevents.spark.schema.envelope import BATCH_ID, ORDINAL, RESERVED
 from airflow_provider_sfevents.spark.schema.field_types import Column, FieldType
 from airflow_provider_sfevents.spark.schema.recorded_types import Recorded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from airflow_provider_sfevents.spark.schema.field_types import Fields
+    from pyspark.sql.types import DataType, StructType
 
+    from airflow_provider_sfevents.spark.schema.field_types import Fields, Kind
+
+# Which tables are a landing's: the others are refused before a row goes into them.
+_OURS = frozenset({BATCH_ID, ORDINAL})
+
+_PLAIN: Mapping[str, Kind] = {
+    "boolean": "boolean",
+    "integer": "int",
+    "long": "long",
+    "double": "double",
+    "string": "string",
+    "binary": "binary",
+    "date": "date",
+    "timestamp": "timestamp",
+}
 _SPELLED_BY_STRING = frozenset({"time", "json"})
+
+
+def found_in(table: StructType | None) -> Recorded:
+    """Find the columns of an event table; none if no landing has made it.
+
+    :param table: its schema; None: there is no table.
+    """
+    if table is None or not _OURS.issubset(table.names):
+        return Recorded()
+    types = {field.name: field_type(field.dataType) for field in table.fields}
+    return columns_found({name: kind for name, kind in types.items() if kind is not None})
+
+
+def field_type(kind: DataType) -> FieldType | None:
+    """Find the field type of a column; None for a user's own column, which stays null."""
+    from pyspark.sql.types import ArrayType, DecimalType, MapType, StructType
+
+    if isinstance(kind, DecimalType):
+        return FieldType(kind="decimal", precision=kind.precision, scale=kind.scale)
+    if isinstance(kind, StructType):
+        members = [(field.name, field_type(field.dataType)) for field in kind.fields]
+        made = tuple((name, inner) for name, inner in members if inner is not None)
+        return FieldType(kind="struct", members=made) if len(made) == len(members) else None
+    if isinstance(kind, ArrayType | MapType):
+        item = field_type(kind.elementType if isinstance(kind, ArrayType) else kind.valueType)
+        return item and FieldType(kind="array" if isinstance(kind, ArrayType) else "map", item=item)
+    plain = _PLAIN.get(kind.typeName())
+    return FieldType(kind=plain) if plain else None
 
 
 def columns_found(types: Mapping[str, FieldType]) -> Recorded:

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import pytest
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DecimalType,
+    FloatType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
 from airflow_provider_sfevents.spark.schema.field_types import Column, FieldType
-from airflow_provider_sfevents.spark.schema.found_columns import columns_found, told
+from airflow_provider_sfevents.spark.schema.found_columns import columns_found, field_type, told
 from airflow_provider_sfevents.spark.schema.recorded_types import Recorded
 
 TEXT = FieldType(kind="string")
 TIME = FieldType(kind="time")
 LONG = FieldType(kind="long")
+LONGS = FieldType(kind="array", item=FieldType(kind="long"))
 
 
 def struct(*, text: str = "", **members: FieldType) -> FieldType:
@@ -77,3 +92,27 @@ def test_what_is_on_record_counts_more_than_any_schema() -> None:
     recorded = Recorded(columns=(Column(name="At__c", field="At__c", type=TEXT),))
 
     assert told(recorded, [(("At__c", TIME),)]) == recorded
+
+
+@pytest.mark.parametrize(
+    ("there", "expected"),
+    [
+        (TimestampType(), FieldType(kind="timestamp")),
+        (DecimalType(18, 2), FieldType(kind="decimal", precision=18, scale=2)),
+        (ArrayType(LongType()), LONGS),
+        (MapType(StringType(), ArrayType(LongType())), FieldType(kind="map", item=LONGS)),
+        (
+            StructType([StructField("A", StringType())]),
+            FieldType(kind="struct", members=(("A", FieldType(kind="string")),)),
+        ),
+        (FloatType(), None),
+        (StructType([StructField("A", FloatType())]), None),
+        (ArrayType(FloatType()), None),
+    ],
+    ids=lambda value: value.simpleString() if hasattr(value, "simpleString") else "",
+)
+def test_a_type_is_known_where_a_landing_makes_it(
+    there: DataType, expected: FieldType | None
+) -> None:
+    """A column of a type that no landing makes is a user's own."""
+    assert field_type(there) == expected
