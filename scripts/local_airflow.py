@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sfevents.spark.tables.coordinates import DELTA
+from airflow_provider_sfevents.spark.tables.naming import DELTA, JARS
 from airflow_provider_sfevents.submit.deploy_modes import unresolved_jars
 from scripts.processes import CannotRunError, running, what_went_wrong
 
@@ -111,13 +111,13 @@ class LocalAirflow:
 
         :raises CannotRunError: Spark could not download them; these DAGs then try it by themselves.
         """
-        jars = self.place / "jars" / DELTA.replace(":", "_")
+        jars = self.place / "jars" / JARS[DELTA].replace(":", "_")
         log = self.log("lake-jars")
         if not jars.is_dir():
             with tempfile.TemporaryDirectory(dir=self.place) as made:
                 nothing = Path(made, "nothing.py")
                 nothing.touch()
-                command = ["spark-submit", "--master", "local[1]", "--packages", DELTA]
+                command = ["spark-submit", "--master", "local[1]", "--packages", JARS[DELTA]]
                 command += ["--driver-java-options", f"-Duser.home={made}", str(nothing)]
                 with running(
                     command, log=log, environment=self.environment, folder=self.place

@@ -38,7 +38,7 @@ from airflow_provider_sfevents.pubsub.auth.secret import Secret
 from airflow_provider_sfevents.pubsub.auth.settings import ClientCredentials, Settings
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.client import PubSubClient
-from airflow_provider_sfevents.spark.tables.coordinates import DELTA
+from airflow_provider_sfevents.spark.tables.naming import DELTA, JARS
 from airflow_provider_sfevents.staging.area import StagingArea
 from airflow_provider_sfevents.staging.manifest import Run
 from airflow_provider_sfevents.submit.java import find_java
@@ -99,7 +99,7 @@ def walks_in_spark() -> Walks:
         to_row = _in_spark("Order_Number__c", f"{_WRITTEN},publish", "Order__e/event_date=", *land)
         apply = ("apply", "--manifest", str(changes), "--table", f"{folder}/events")
         state = f"--current-state {folder}/state --format delta --new-entities empty"
-        conf = ("--jars", jars) if jars else ("--packages", DELTA)
+        conf = ("--jars", jars) if jars else ("--packages", JARS[DELTA])
         to_state = _in_spark(
             "Industry",
             f"{_WRITTEN},view_of,StateTables._source",

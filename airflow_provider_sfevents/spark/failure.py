@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from airflow_provider_sfevents.exceptions import SfEventsError
 from airflow_provider_sfevents.spark.stores.storage_jars import no_store
-from airflow_provider_sfevents.spark.tables import coordinates
+from airflow_provider_sfevents.spark.tables import naming
 from airflow_provider_sfevents.spark.tables.merging.conflicts import java_text
 
 _OURS = re.compile(r"airflow_provider_sfevents\.exceptions\.\w+: (?P<said>.+)")
@@ -118,7 +118,7 @@ def _of_jars(text: str) -> str:
         return ""
     return (
         f"A jar of Delta or Iceberg was built for another Spark ({wrong[0].strip()[:200]}). Use "
-        f"the builds for this one: for Spark 4.1 {coordinates.DELTA} and {coordinates.ICEBERG}."
+        f"the builds for this one: for Spark 4.1 {' and '.join(naming.JARS.values())}."
     )
 
 

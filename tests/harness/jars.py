@@ -1,7 +1,7 @@
 """Jars for tests with Delta, Iceberg, S3 or CometD, from the machine's own Maven client.
 
 They are kept in a folder. Their versions are named only here among the tests;
-`spark/tables/coordinates.py` names them to users. They fit the locked Spark. Without Maven, or if
+`spark/tables/naming.py` names them to users. They fit the locked Spark. Without Maven, or if
 Maven cannot get a jar, the test is skipped with the reason.
 """
 
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_provider_sfevents.spark.tables import coordinates
+from airflow_provider_sfevents.spark.tables import naming
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -66,11 +66,11 @@ class Jars:
 
     @cached_property
     def delta(self) -> list[Path]:
-        return self.resolved(coordinates.DELTA)
+        return self.resolved(naming.JARS[naming.DELTA])
 
     @cached_property
     def iceberg(self) -> list[Path]:
-        return self.resolved(coordinates.ICEBERG)
+        return self.resolved(naming.JARS[naming.ICEBERG])
 
     @cached_property
     def hadoop_aws(self) -> list[Path]:

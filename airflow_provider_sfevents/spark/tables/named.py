@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark.remote import spark_errors
 from airflow_provider_sfevents.spark.schema.field_types import quoted
-from airflow_provider_sfevents.spark.tables import coordinates, delta, iceberg, naming
+from airflow_provider_sfevents.spark.tables import delta, iceberg, naming
 from airflow_provider_sfevents.spark.tables.sessions import namespace_exists
 from airflow_provider_sfevents.spark.tables.table_options import event_properties, layout_sql
 
@@ -72,8 +72,7 @@ class Named:
 
         :raises ConfigurationError: it is not, and is not to be made; or Spark has not the jar.
         """
-        jar = coordinates.ICEBERG if self._is_iceberg() else coordinates.DELTA
-        if namespace_exists(self._spark, self._name, self.using, jar):
+        if namespace_exists(self._spark, self._name, self.using):
             return
         if not make:
             raise ConfigurationError(

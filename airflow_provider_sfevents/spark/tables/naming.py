@@ -17,6 +17,12 @@ from airflow_provider_sfevents.exceptions import ConfigurationError
 PARQUET, DELTA, ICEBERG = "parquet", "delta", "iceberg"
 FORMATS = (PARQUET, DELTA, ICEBERG)
 
+JARS = {
+    DELTA: "io.delta:delta-spark_4.1_2.13:4.4.0",
+    ICEBERG: "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0",
+}
+"""Maven coordinates of the formats' builds for Spark 4.1, which this package is tested with."""
+
 EVENT_DATE, EVENT_MONTH, NOT_PARTITIONED = "event_date", "event_month", "none"
 PARTITIONINGS = {
     PARQUET: (EVENT_DATE,),
@@ -106,11 +112,6 @@ def check_tables(table: str, table_format: str, partition_by: str) -> None:
 def looks_named(table: str) -> bool:
     """Tell whether a text looks like a name in a catalog rather than a folder."""
     return "." in table and bool(_NAME.fullmatch(table))
-
-
-def commits_safely(root: str, table_format: str) -> bool:
-    """Tell whether commits are atomic: a rename fails if another commit came first."""
-    return table_format == PARQUET or renames_in_one_step(root)
 
 
 def renames_in_one_step(root: str) -> bool:

@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.spark.tables import coordinates, delta, iceberg, naming
+from airflow_provider_sfevents.spark.tables import delta, iceberg, naming
 from airflow_provider_sfevents.spark.tables.delta import DeltaByPath
 from airflow_provider_sfevents.spark.tables.merging.merged_tables import MergedTables
 from airflow_provider_sfevents.spark.tables.named import Named
@@ -78,7 +78,7 @@ def open_dialect(
     Parameters as of `open_tables`.
     """
     place = naming.place_of(table, table_format)
-    if not reading and not naming.commits_safely(table, table_format):
+    if not reading and not naming.renames_in_one_step(table):
         logger.warning(
             "Two landings at once in %s may not see each other: the store renames by copying. Land "
             "in it by one task at a time, or in a catalog's tables.",
@@ -117,7 +117,7 @@ def open_format(
         session = made(spark, delta.settings(catalog, master, configured))
         if isinstance(place, naming.Folder):
             session_catalog = f"{naming.SESSION_CATALOG}.default"
-            namespace_exists(session, session_catalog, naming.DELTA, coordinates.DELTA)
+            namespace_exists(session, session_catalog, naming.DELTA)
             return session, DeltaByPath(files, place.root, options)
         delta.require_catalog(session, catalog)
         return session, Named(session, place, naming.DELTA, options)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark.remote import is_remote
+from airflow_provider_sfevents.spark.tables import naming
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -198,13 +199,10 @@ def check_settled(settings: Mapping[str, str], found: Mapping[str, str]) -> None
             )
 
 
-def namespace_exists(
-    session: SparkSession, namespace: str, table_format: str, coordinates: str
-) -> bool:
+def namespace_exists(session: SparkSession, namespace: str, table_format: str) -> bool:
     """Tell whether a catalog has a namespace; for this, Spark loads the catalog's class.
 
     :param namespace: quoted, with its catalog.
-    :param coordinates: of the jar that has the catalog's class.
     :raises ConfigurationError: Spark does not have the format's jar.
     """
     try:
@@ -219,7 +217,8 @@ def namespace_exists(
         )
         raise ConfigurationError(
             f"table_format={table_format!r} needs a jar that this Spark does not have; nothing was "
-            f"written. {remedy} {coordinates}, or put the jar and what it depends on into jars=."
+            f"written. {remedy} {naming.JARS[table_format]}, or put the jar and what it depends on "
+            "into jars=."
         ) from error
 
 

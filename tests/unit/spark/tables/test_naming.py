@@ -10,9 +10,9 @@ from airflow_provider_sfevents.spark.tables.naming import (
     Namespace,
     Place,
     check_tables,
-    commits_safely,
     looks_named,
     place_of,
+    renames_in_one_step,
 )
 
 
@@ -82,12 +82,11 @@ def test_every_partitioning_is_possible_somewhere() -> None:
 
 
 def test_stores_that_rename_by_copying_are_known() -> None:
-    """Object stores do not commit safely, except for Parquet, which has no commits."""
-    assert not commits_safely("s3a://lake/salesforce", "delta")
-    assert not commits_safely("gs://lake/salesforce", "iceberg")
-    assert commits_safely("s3a://lake/salesforce", "parquet")
-    assert commits_safely("hdfs://lake/salesforce", "iceberg")
-    assert commits_safely("lake.salesforce", "iceberg")
+    """Object stores do not rename in one step; other stores and a catalog's names do."""
+    assert not renames_in_one_step("s3a://lake/salesforce")
+    assert not renames_in_one_step("gs://lake/salesforce")
+    assert renames_in_one_step("hdfs://lake/salesforce")
+    assert renames_in_one_step("lake.salesforce")
 
 
 def test_a_name_is_told_from_a_folder_by_its_dot() -> None:
