@@ -10,6 +10,10 @@ import pytest
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark import entity_snapshot
+from airflow_provider_sfevents.spark.avro.arrow_columns import fitting_decimal
+from airflow_provider_sfevents.spark.changes.fields import Layout
+from airflow_provider_sfevents.spark.current_state.snapshot.full_records import filling
+from airflow_provider_sfevents.spark.schema.field_types import Column, FieldType
 from tests.harness.jars import Jars, or_skip
 from tests.harness.step_hooks import on_steps
 from tests.spark.event_schemas import SCHEMAS
@@ -176,6 +180,73 @@ def test_a_read_follows_the_schema_that_it_is_given(
         "Extra__c__string": "0015",
         "Amount__c": Decimal("101.00"),
     }
+
+
+NUMBERS = (
+    "0.1234565",
+    "0.1234575",
+    "-0.1234565",
+    "0.12345651",
+    "0.1234565000000000000000000000000000000000000001",
+    "0.12345749",
+    "1.2345665E1",
+    "1.2345675E1",
+    "5.0E-7",
+    "15e-7",
+    "250.0e-8",
+    "-50E-8",
+    "2.5",
+    "3.50",
+    ".5",
+    "0.5",
+    "1.5",
+    "-2.5",
+    "25",
+    "5",
+    "0",
+    "1e3",
+    "1.5e1",
+    "25e-1",
+    "0.0000000000000000000000000000000000000250",
+    "0.00000000000000000000000000000000000000250",
+    "0.000000000000000000000000000000000000005",
+    "99999999999999999999999999999999.9999985",
+    "12345678901234567890123456789012.3456785",
+    "12345678901234567890123456789012345678.5",
+    "12345678901234567890123456789012345677.5",
+    "99999999999999999999999999999999999999.5",
+    "4.5",
+    "9.5",
+    "1E400",
+    "NaN",
+)
+DECIMALS = ((38, 6), (38, 0), (38, 38), (37, 6), (38, 18), (18, 2), (18, 0), (1, 0), (1, 1))
+
+
+def test_a_read_rounds_as_events_do(spark: Any) -> None:
+    """A number of a read becomes the decimal that the same number of an event becomes."""
+    kinds = [FieldType(kind="decimal", precision=most, scale=scale) for most, scale in DECIMALS]
+    layout = Layout(
+        columns=tuple(
+            Column(name=f"c{at}", field="Amount__c", type=kind) for at, kind in enumerate(kinds)
+        )
+    )
+    names = [column.name for column in layout.columns]
+    found = filling(layout, {"id": {}, "amount__c": {}}, "Account", filled=names)
+    read = spark.createDataFrame([(text,) for text in NUMBERS], "Amount__c string")
+
+    rows = read.selectExpr("Amount__c", *(f"{found.columns[one]} AS {one}" for one in names))
+
+    for row in rows.collect():
+        expected = [of_event(row["Amount__c"], kind) for kind in kinds]
+        assert [row[name] for name in names] == expected, row["Amount__c"]
+
+
+def of_event(number: str, kind: FieldType) -> Decimal | None:
+    try:
+        return fitting_decimal(Decimal(number), kind)
+    except ValueError:
+        return None
 
 
 def test_a_read_after_one_that_was_killed_leaves_one_open_interval(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -32,9 +35,8 @@ from tests.spark.conftest import SOAKED_DELTA
 from tests.unit.changes.building import LAYOUT, A, B, change, second
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from airflow_provider_sfevents.spark.changes.event import Change
+    from airflow_provider_sfevents.spark.current_state.apply_run import ApplyRun
     from airflow_provider_sfevents.spark.current_state.state_tables import StateTables
     from tests.harness.step_hooks import OnStep
 
@@ -50,6 +52,8 @@ STATEMENTS = {"iceberg": tables.APPLY_ORDER, "delta": ("history", "rows")}
 """Each statement in one format, and each format."""
 TABLES = {"rows": "Account", "history": "Account_history"}
 """Tables of the statements that are not named for their table."""
+LONGEST_WAIT = 300
+"""Seconds."""
 C, D = "001000000000003AAA", "001000000000004AAA"
 
 
@@ -157,52 +161,106 @@ def test_a_stale_run_changes_nothing_by_any_statement(
         assert records.rows(TABLES.get(name, name)) != there, name
 
 
+NUMBER = 10
+"""Of a batch that removes old identities."""
+SWEEPING = ChangeBatch(
+    source=SOURCE,
+    epoch="e",
+    batch_number=NUMBER,
+    start="earliest",
+    end="0a",
+    ended_by=SILENCE,
+    opened_at=second(0),
+)
+BEFORE = Progress(
+    source=SOURCE,
+    generation=1,
+    epoch="e",
+    batch_number=NUMBER - 1,
+    end="09",
+    heard_since=second(0),
+)
+AGES = {"old": SEEN_FOR + timedelta(seconds=1), "recent": SEEN_FOR}
+
+
+def add_identities(run: ApplyRun) -> None:
+    rows = [
+        {**order_parts(EventOrder(1, 1, at), "event"), "event_identity": name, "seen_at": when}
+        for at, (name, when) in enumerate((name, second(0) - age) for name, age in AGES.items())
+    ]
+    added = local_rows(run.state.spark, rows, tables.SEEN_SQL).coalesce(1)
+    run.state.append(state_tables.SEEN, added, writer=run.token)
+
+
+def identities(state: StateTables) -> list[str]:
+    there = collected(state.rows(state_tables.SEEN, tables.SEEN_SQL))
+    return sorted(row["event_identity"] for row in there)
+
+
 @SOAKED_DELTA
 def test_old_identities_go_in_the_commit_that_adds_new_ones(
     table_format: str, spark: Any, tmp_path: Path
 ) -> None:
     """Every tenth batch removes the identities older than 12 days, and those alone."""
     state = open_state(spark, str(tmp_path / "records"), table_format)
-    number, new = 10, change(0, "CREATE", A)
-    batch = ChangeBatch(
-        source=SOURCE,
-        epoch="e",
-        batch_number=number,
-        start="earliest",
-        end="0a",
-        ended_by=SILENCE,
-        opened_at=second(0),
-    )
-    ages = {"old": SEEN_FOR + timedelta(seconds=1), "recent": SEEN_FOR}
-    rows = [
-        {**order_parts(EventOrder(1, 1, at), "event"), "event_identity": name, "seen_at": when}
-        for at, (name, when) in enumerate((name, second(0) - age) for name, age in ages.items())
-    ]
-    progress = Progress(
-        source=SOURCE,
-        generation=1,
-        epoch="e",
-        batch_number=number - 1,
-        end="09",
-        heard_since=second(0),
-    )
+    new = change(0, "CREATE", A)
     with begun(state) as run:
         run.take()
-        state.append(
-            state_tables.SEEN, local_rows(state.spark, rows, tables.SEEN_SQL), writer=run.token
-        )
+        add_identities(run)
         found = events_of(state.spark, [new], {new.entity: LAYOUT})
         arrived = Arrived(state, 1, f"{run.folder}/arrived")
-        arrived.read_held((1, number), progress)
+        arrived.read_held((1, NUMBER), BEFORE)
         arrived.find([lambda _: found])
-        order = arrived.sort(SILENCE, progress)
+        order = arrived.sort(SILENCE, BEFORE)
 
         see(
             run,
-            batch,
-            progress,
+            SWEEPING,
+            BEFORE,
             new_identities(released_events(run, arrived, order), arrived, order),
         )
 
-    there = collected(state.rows(state_tables.SEEN, tables.SEEN_SQL))
-    assert {row["event_identity"] for row in there} == {"recent", new.identity}
+    assert identities(state) == sorted(["recent", new.identity])
+
+
+@SOAKED_DELTA
+def test_identities_are_seen_although_another_commit_comes_between(
+    table_format: str, spark: Any, tmp_path: Path
+) -> None:
+    """If another job rewrites files of the identities at that moment, they are merged again."""
+    state = open_state(spark, str(tmp_path / "records"), table_format)
+    with begun(state) as run, ThreadPoolExecutor(1) as pool:
+        run.take()
+        add_identities(run)
+        began, go = tmp_path / "began", tmp_path / "go"
+        new = [{**order_parts(EventOrder(1, NUMBER, 0), "event"), "event_identity": "new"}]
+        columns = tables.SEEN_SQL.rpartition(", ")[0]
+        rows = local_rows(state.spark, new, columns).mapInArrow(
+            waiting(f"{run.folder}/old/_SUCCESS", began, go), columns
+        )
+
+        seeing = pool.submit(see, run, SWEEPING, BEFORE, rows)
+        while not (began.exists() or seeing.done()):
+            time.sleep(0.02)
+        target = state._dialect.identifier(state_tables.SEEN)
+        state.spark.sql(f"DELETE FROM {target} WHERE event_identity = 'recent'")  # noqa: S608
+        go.touch()
+        seeing.result()
+
+    assert identities(state) == ["new"]
+
+
+def waiting(armed: str, began: Path, go: Path) -> Any:
+    """Return the rows unchanged; once `armed` is there, the first time only after `go` is, too."""
+
+    def wait(batches: Any) -> Any:
+        if Path(armed).exists() and not began.exists():
+            began.touch()
+            until = time.monotonic() + LONGEST_WAIT
+            while not go.exists():
+                if time.monotonic() > until:
+                    raise TimeoutError("the other one never committed")
+                time.sleep(0.02)
+        yield from batches
+
+    return wait

@@ -109,7 +109,7 @@ class Progress:
 class Admission:
     """Admission of a batch to its tables.
 
-    :param kind: `again`: it has been applied, and there is nothing to do; `next`: it is to be
+    :param kind: `rerun`: it has been applied, and there is nothing to do; `next`: it is to be
         applied.
     :param generation: of its events (`EventOrder`).
     :param joins: it begins where the last one ended; the first batch of all joins.

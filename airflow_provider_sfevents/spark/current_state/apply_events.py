@@ -28,7 +28,6 @@ from airflow_provider_sfevents.spark.current_state.known_records import known
 from airflow_provider_sfevents.spark.current_state.state_commits import (
     Commits,
     EntityOutcomes,
-    commit,
     count_outcomes,
 )
 from airflow_provider_sfevents.spark.current_state.state_tables import progress_of
@@ -203,8 +202,7 @@ def apply_events(decided: Decisions) -> dict[str, int]:
     state, plan, order = run.state, found.plan, found.order
     if order.identified:
         rows = new_identities(found.released, arrived, order)
-        see_them = partial(see, run, batch, progress_of(run.progress), rows)
-        commit(run, state_tables.SEEN, see_them)
+        see(run, batch, progress_of(run.progress), rows)
     outcomes = decided.folding.result()
     decided.settings.close()
     run.ensure_writer()
@@ -286,12 +284,8 @@ def _fold_all(begun: Future[Started], sorting: Future[_Sorted | None]) -> list[E
         return []
     started = begun.result()
     folds = (_folded(started, found, entity) for entity in sorted(found.plan.entities))
-    try:
+    with started.run.giving_way():
         return [one for one in folds if one is not None]
-    except Exception:
-        # Another run that has taken the tables has removed the files of this one.
-        started.run.ensure_writer()
-        raise
 
 
 def _folded(started: Started, found: _Sorted, entity: str) -> EntityOutcomes | None:

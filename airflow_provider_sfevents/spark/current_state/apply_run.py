@@ -116,18 +116,26 @@ class ApplyRun:
         :raises StagingError: each try met a conflict.
         :raises PositionConflictError: another run is the writer now.
         """
-        try:
+        with self.giving_way():
             retry_conflicts(
                 write,
                 f"Other jobs kept committing to the tables of {self.state.root}; what is written "
                 "so far stays, and counts when the task is run "
                 "again. One job at a time may write them.",
             )
+        self.ensure_writer()
+
+    @contextmanager
+    def giving_way(self) -> Iterator[None]:
+        """Give way instead of any error, if another run has removed the files of this one.
+
+        :raises PositionConflictError: another run is the writer now.
+        """
+        try:
+            yield
         except Exception:
-            # The other run has removed the files of this one.
             self.ensure_writer()
             raise
-        self.ensure_writer()
 
     def ensure_writer(self) -> None:
         """Check that this run is still the writer.

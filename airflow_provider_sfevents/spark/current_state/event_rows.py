@@ -48,13 +48,10 @@ VALUES = "event_values"
 EVENT_NAMES = tuple(column.split()[0] for column in EVENTS_SQL.split(", "))
 _EVENT_TYPE = re.compile(r"(.+?)(__)?ChangeEvent")
 _RECORD = re.compile(r"[A-Za-z0-9]{15}(?:[A-Za-z0-9]{3})?|[A-Za-z0-9]{3,15}\*|", re.ASCII)
-_KINDS = {
-    "changeType": str,
-    "transactionKey": str,
-    "commitTimestamp": int,
-    "sequenceNumber": int,
-}
-"""Types of the header's other fields that are read; those of Avro are what the schema says."""
+_HALVES = re.compile("[\ud800-\udfff]")
+_TEXTS = ("changeType", "transactionKey")
+_BITS = {"commitTimestamp": 64, "sequenceNumber": 32}
+"""Sizes of the header's whole numbers that are read; in Avro they are what the schema says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,7 +218,9 @@ class _Headers:
             isinstance(one, str) and _RECORD.fullmatch(one) for one in ids
         ):
             return None
-        if not all(isinstance(header.get(name), kind | None) for name, kind in _KINDS.items()):
+        if not all(_is_text(header.get(name)) for name in _TEXTS):
+            return None
+        if not all(_is_whole(header.get(name), bits) for name, bits in _BITS.items()):
             return None
         return header
 
@@ -239,6 +238,17 @@ class _Headers:
         return parsed if is_bounded(parsed) else None
 
 
+def _is_text(value: Any) -> bool:
+    """True for None, and for text that a column can hold: JSON may have halves of characters."""
+    return value is None or (isinstance(value, str) and not _HALVES.search(value))
+
+
+def _is_whole(value: Any, bits: int) -> bool:
+    """True for None, and for a whole number of this size."""
+    limit = 1 << bits - 1
+    return value is None or (type(value) is int and -limit <= value < limit)
+
+
 def _broken(
     reading: EventPlace, row: Mapping[str, Any], header: Mapping[str, Any] | None
 ) -> Change:
@@ -254,10 +264,10 @@ def _broken(
     return Change(
         order=reading.order(row[envelope.ORDINAL]),
         entity=entity,
-        change_type=told.get("changeType", ""),
+        change_type=told.get("changeType") or "",
         record_ids=tuple(told.get("recordIds", ())),
-        transaction_key=told.get("transactionKey", ""),
-        sequence_number=told.get("sequenceNumber", 0),
+        transaction_key=told.get("transactionKey") or "",
+        sequence_number=told.get("sequenceNumber") or 0,
         committed_at=committed_at or row[envelope.RECEIVED_AT],
         defect=row[envelope.REASON] or "it cannot be decoded",
     )

@@ -14,6 +14,7 @@ from airflow_provider_sfevents.spark.changes import tables
 from airflow_provider_sfevents.spark.changes.transactions import SEEN_FOR
 from airflow_provider_sfevents.spark.current_state import state_merges, state_tables
 from airflow_provider_sfevents.spark.current_state.frames import once, together
+from airflow_provider_sfevents.spark.current_state.state_commits import commit
 from airflow_provider_sfevents.spark.schema.envelope import GONE
 
 if TYPE_CHECKING:
@@ -76,31 +77,36 @@ def see(run: ApplyRun, batch: ChangeBatch, progress: Progress | None, rows: Data
     from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
     rows = rows.select(*_KEY, F.lit(batch.opened_at).alias("seen_at"))
-    seen = run.state.rows(state_tables.SEEN, tables.SEEN_SQL)
+    with run.giving_way():
+        over = _over(run, batch, progress, rows)
+
+    def write() -> None:
+        if over is None:
+            run.state.append(state_tables.SEEN, rows, writer=run.token)
+            return
+        both = [rows.selectExpr("*", f"false AS {GONE}"), over.selectExpr("*", f"true AS {GONE}")]
+        merge = partial(state_merges.merge, keys=_KEY, columns=rows.columns, removes=True)
+        run.state.merge(state_tables.SEEN, together(both), merge, writer=run.token)
+
+    commit(run, state_tables.SEEN, write)
+
+
+def _over(
+    run: ApplyRun, batch: ChangeBatch, progress: Progress | None, rows: DataFrame
+) -> DataFrame | None:
+    """Find the identities to remove; None if there are none, and it is not the turn of old ones."""
+    from pyspark.sql import functions as F  # noqa: N812 - the usual name
+
     is_over = F.expr(_never_applied(progress))
-    if batch.batch_number % _SWEEP_EVERY == 0:
+    is_turn = batch.batch_number % _SWEEP_EVERY == 0
+    if is_turn:
         is_over |= F.col("seen_at") < F.lit(batch.opened_at - SEEN_FOR)
-    elif seen.where(is_over).isEmpty():
-        run.state.append(state_tables.SEEN, rows, writer=run.token)
-        return
+    seen = run.state.rows(state_tables.SEEN, tables.SEEN_SQL).where(is_over)
+    if not is_turn and seen.isEmpty():
+        return None
     # Read first: Spark cannot plan a MERGE for Iceberg whose source reads its target.
-    over = once(
-        run.state.spark,
-        seen.where(is_over)
-        .distinct()
-        .join(rows.select(*_KEY), _KEY, "left_anti")
-        .select(*rows.columns),
-        f"{run.folder}/old",
-        few=False,
-    )
-    run.state.merge(
-        state_tables.SEEN,
-        together(
-            [rows.selectExpr("*", f"false AS {GONE}"), over.selectExpr("*", f"true AS {GONE}")]
-        ),
-        partial(state_merges.merge, keys=_KEY, columns=[*_KEY, "seen_at"], removes=True),
-        writer=run.token,
-    )
+    over = seen.distinct().join(rows.select(*_KEY), _KEY, "left_anti").select(*rows.columns)
+    return once(run.state.spark, over, f"{run.folder}/old", few=False)
 
 
 def _never_applied(progress: Progress | None) -> str:

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.schema.field_types import Column, FieldType
 
 ID = "id"
-_DIGITS = 38  # most that a decimal has in Spark
+_FIVE_LAST = "([02468][.]?|^[^0-9]*)5(0*[.]?0*([eE].*)?)$"
+"""Number whose last digit other than zero is a five, after an even digit or none."""
 _NOT_FIELDS = frozenset({ID, "attributes"})
 _PERSON = frozenset({"salutation", "firstname", "middlename", "lastname", "suffix"})
 
@@ -180,11 +181,25 @@ class _Filling:
             text = f"regexp_replace({text}, '[.]0+$', '')"
         cast = f"try_cast({text} AS {kind.sql()})"
         if kind.kind == "decimal":
-            # Rounded half to even, as the values of events are; a cast rounds half up.
-            exact = f"decimal({_DIGITS},{_DIGITS - kind.precision + kind.scale})"
-            cast = f"try_cast(bround(try_cast({text} AS {exact}), {kind.scale}) AS {kind.sql()})"
+            cast = _half_to_even(text, kind)
         self.casts.append((name, text, cast))
         return cast
+
+
+def _half_to_even(text: str, kind: FieldType) -> str:
+    """Cast a number's text to a decimal, and round it as the values of events are.
+
+    A cast rounds half up, which differs for a number in the middle of two decimals, the lower of
+    which is even. It has a five (`_FIVE_LAST`) in place of which a six makes the same decimal, and
+    a four the lower one.
+    """
+
+    def cast(last: int) -> str:
+        changed = f"regexp_replace({text}, '{_FIVE_LAST}', '$1{last}$2')"
+        return f"try_cast({changed} AS {kind.sql()})"
+
+    up = f"try_cast({text} AS {kind.sql()})"
+    return f"CASE WHEN {cast(6)} = {up} THEN {cast(4)} ELSE {up} END"
 
 
 def _outside(field: str, member: str) -> tuple[str, ...]:

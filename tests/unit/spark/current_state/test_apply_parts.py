@@ -127,14 +127,35 @@ def payload(ids: list[str], entity: str = "Account") -> bytes:
         {"sequenceNumber": "3"},
         {"transactionKey": 5},
         {"changeType": 1},
+        {"sequenceNumber": 2**31},
+        {"sequenceNumber": -(2**31) - 1},
+        {"sequenceNumber": True},
+        {"commitTimestamp": 2**63},
+        {"transactionKey": "\ud800"},
     ],
-    ids=str,
+    ids=ascii,
 )
 def test_a_header_of_other_types_names_no_record(wrong: dict[str, Any]) -> None:
     """An event over the Streaming API whose header has values of other types marks the entity."""
     header = {**HEADER, "commitTimestamp": 1000}
     assert undecodable(streamed(header)).record_ids == (A,)
     assert undecodable(streamed({**header, **wrong})).record_ids == ()
+
+
+def test_a_header_without_values_is_of_no_transaction() -> None:
+    """Members of a header that are null count as missing, so the event ends no transaction."""
+    names = ("transactionKey", "changeType", "sequenceNumber", "commitTimestamp")
+    found = undecodable(streamed({**HEADER, **dict.fromkeys(names)}))
+    assert (found.transaction_key, found.change_type, found.sequence_number) == ("", "", 0)
+    assert (found.committed_at, found.record_ids) == (second(9), (A,))
+
+
+@pytest.mark.parametrize("number", [2**31 - 1, -(2**31)])
+def test_a_header_has_any_whole_number_of_its_size(number: int) -> None:
+    """The largest and the smallest number that Avro allows are read."""
+    header = {**HEADER, "sequenceNumber": number, "commitTimestamp": 2**63 - 1}
+    found = undecodable(streamed(header))
+    assert (found.sequence_number, found.committed_at) == (number, second(9))
 
 
 def streamed(header: dict[str, Any]) -> bytes:
