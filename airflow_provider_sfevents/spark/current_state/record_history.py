@@ -1,10 +1,15 @@
-"""Rows of a record's history: the intervals that end, begin, or were left by a killed run."""
+"""Rows of a record's history: the intervals that end, begin, or were left by a killed run.
+
+An interval begins with the commit time of the event that made it, inclusive, and ends where the
+next begins, exclusive. States that lasted no time (several changes within one second, the steps of
+a transaction) are left out. A state of an entity snapshot begins when the snapshot was read,
+because no event says when the change behind it happened.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sfevents.spark.changes.history import versions
 from airflow_provider_sfevents.spark.changes.tables import RECORD_ID
 from airflow_provider_sfevents.spark.current_state.state_rows import (
     VALID_FROM,
@@ -32,7 +37,7 @@ def changed_intervals(
 
     :param known: the record's state before.
     :param past: keys and ends of its existing intervals.
-    :param passed: states it went through, at least one.
+    :param passed: states it went through, at least one; a deleted state begins no interval.
     :return: the intervals that end, with only key and end (an end that equals the beginning removes
         one); and those that begin.
     """
@@ -40,12 +45,22 @@ def changed_intervals(
     left = _left_by_killed_runs(known, intervals)
     kept = [] if known is None or known.deleted else [one for one in intervals if one not in left]
     was_open = _open_before(kept, passed[0])
-    found = versions(passed, None if was_open is None else was_open[VALID_FROM])
-    closes: list[dict[str, Any]] = []
-    if was_open is not None and found.closes is not None:
-        closes = [{RECORD_ID: record_id, **was_open, VALID_TO: found.closes}]
-    begun = {(one.order, one.valid_from) for one in found.opens}
-    closes += [
+    states = _in_time(passed, None if was_open is None else was_open[VALID_FROM])
+    ends = [*(at for at, _ in states[1:]), None]
+    opens = [
+        {
+            RECORD_ID: record_id,
+            **order_parts(state.order),
+            VALID_FROM: at,
+            VALID_TO: end,
+            WAS_READ: state.read_at == state.committed_at,
+            **state.values,
+        }
+        for (at, state), end in zip(states, ends, strict=True)
+        if not state.deleted and at != end
+    ]
+    begun = {_key(one) for one in opens}
+    closes = [
         {
             RECORD_ID: record_id,
             **order_parts(order_of(one)),
@@ -55,18 +70,24 @@ def changed_intervals(
         for one in left
         if _key(one) not in begun
     ]
-    opens = [
-        {
-            RECORD_ID: record_id,
-            **order_parts(one.order),
-            VALID_FROM: one.valid_from,
-            VALID_TO: one.valid_to,
-            WAS_READ: one.was_read,
-            **one.values,
-        }
-        for one in found.opens
-    ]
+    if was_open is not None:
+        closes.append({RECORD_ID: record_id, **was_open, VALID_TO: states[0][0]})
     return closes, opens
+
+
+def _in_time(
+    passed: Iterable[RecordState], open_since: datetime | None
+) -> list[tuple[datetime, RecordState]]:
+    """States with their beginnings, which never go back.
+
+    The order of events counts more than the servers' clocks.
+    """
+    found: list[tuple[datetime, RecordState]] = []
+    latest = open_since
+    for state in passed:
+        latest = state.committed_at if latest is None else max(latest, state.committed_at)
+        found.append((latest, state))
+    return found
 
 
 def _key(interval: Mapping[str, Any]) -> tuple[EventOrder, datetime]:

@@ -12,6 +12,57 @@ from airflow_provider_sfevents.spark.current_state.state_rows import order_parts
 from tests.unit.changes.building import A, order, second, state
 
 
+def spans(opens: list[dict[str, Any]]) -> list[tuple[str, float, float | None]]:
+    start = second(0)
+    return [
+        (
+            one["Phone"],
+            (one["valid_from"] - start).total_seconds(),
+            None if one["valid_to"] is None else (one["valid_to"] - start).total_seconds(),
+        )
+        for one in opens
+    ]
+
+
+def test_intervals_join() -> None:
+    """Each interval ends where the next begins, also the one in the table; the last is open."""
+    passed = [state(2, Phone="2"), state(5, Phone="5")]
+    closes, opens = changed_intervals(A, state(1), [interval(1)], passed)
+    assert spans(opens) == [("2", 2, 5), ("5", 5, None)]
+    assert [one["valid_to"] for one in closes] == [second(2)]
+    assert [one["applied_ordinal"] for one in opens] == [2, 5]
+
+
+def test_a_deletion_opens_nothing() -> None:
+    """A record that comes back has a hole in its history."""
+    passed = [state(2, deleted=True, Phone="2"), state(5, Phone="5")]
+    closes, opens = changed_intervals(A, state(1), [interval(1)], passed)
+    assert spans(opens) == [("5", 5, None)]
+    assert [one["valid_to"] for one in closes] == [second(2)]
+
+
+def test_what_lasted_no_time_is_left_out() -> None:
+    """Of the steps of a transaction only the last makes an interval."""
+    passed = [replace(state(at, Phone=str(at)), committed_at=second(2)) for at in (2, 3, 4)]
+    closes, opens = changed_intervals(A, None, [], passed)
+    assert (closes, spans(opens)) == ([], [("4", 2, None)])
+
+
+def test_time_does_not_go_back() -> None:
+    """The order of events counts more than their times."""
+    back = replace(state(6, Phone="6"), committed_at=second(4))
+    _, opens = changed_intervals(A, state(1), [interval(1)], [state(5, Phone="5"), back])
+    assert spans(opens) == [("6", 5, None)]
+
+
+def test_a_state_that_was_read_says_so() -> None:
+    """The beginning of a state from a snapshot is the time of the snapshot."""
+    read = replace(state(3, read=10, Phone="x"), committed_at=second(10))
+    for passed, was_read in ((read, True), (state(3, read=1, Phone="x"), False)):
+        _, (opens,) = changed_intervals(A, None, [], [passed])
+        assert opens["was_read"] == was_read
+
+
 def test_an_interval_ends_where_the_next_begins() -> None:
     """The newest existing interval, by order, ends where the first new one begins."""
     past = [interval(1, 2), interval(2)]
