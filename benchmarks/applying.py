@@ -29,11 +29,10 @@ from fastavro import parse_schema, schemaless_writer
 from airflow_provider_sfevents.emulator.bus.avro_schemas import change_event_schema
 from airflow_provider_sfevents.emulator.bus.avro_types import FieldTypes
 from airflow_provider_sfevents.emulator.bus.field_bitmaps import encode
-from airflow_provider_sfevents.spark.current_state import (
-    ApplyOptions,
-    apply_snapshot,
-    land_and_apply,
-)
+from airflow_provider_sfevents.spark.current_state.apply_batch import land_and_apply
+from airflow_provider_sfevents.spark.current_state.current_state_options import ApplyOptions
+from airflow_provider_sfevents.spark.current_state.snapshot.apply_snapshot import apply_snapshot
+from airflow_provider_sfevents.spark.current_state.snapshot.snapshot_options import SnapshotOptions
 from airflow_provider_sfevents.spark.current_state.state_tables import open_state
 from airflow_provider_sfevents.spark.landing.land_batch import land
 from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
@@ -105,16 +104,19 @@ class Bench:
             f"cast({_sql(kind)} AS {plain[kind]}) AS `{name}`" for name, kind in FIELDS.items()
         ]
         named = "concat('a00', lpad(cast(id AS string), 12, '0'), 'AAA') AS Id"
-        read = self.spark.range(self.records).selectExpr(named, *shown)
-        apply_snapshot(
-            self.spark,
-            self.current_state,
-            self.table_format,
-            ENTITY,
-            read,
+        read, schema = self.folder / "read", self.folder / "read.avsc"
+        self.spark.range(self.records).selectExpr(named, *shown).write.parquet(str(read))
+        schema.write_text(json.dumps(_SCHEMA))
+        snapshot = SnapshotOptions(
+            current_state=self.current_state,
+            table_format=self.table_format,
+            entity=ENTITY,
+            records=str(read),
+            records_format="parquet",
             read_at=_BEGAN + timedelta(minutes=1),
-            event_schema=json.dumps(_SCHEMA),
+            event_schema=str(schema),
         )
+        apply_snapshot(self.spark, snapshot)
         state = open_state(self.spark, self.current_state, self.table_format)
         self.session = state.spark
         self.ours = state._dialect.identifier(ENTITY)  # noqa: SLF001 - to read it

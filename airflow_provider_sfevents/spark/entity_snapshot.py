@@ -32,9 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def job_of(arguments: Sequence[str] | None) -> Job:
-    from airflow_provider_sfevents.spark.current_state.snapshot.snapshot_files import (
-        apply_snapshot_files,
-    )
+    from airflow_provider_sfevents.spark.current_state.snapshot.apply_snapshot import apply_snapshot
     from airflow_provider_sfevents.spark.current_state.snapshot.snapshot_options import (
         SnapshotOptions,
     )
@@ -45,7 +43,7 @@ def job_of(arguments: Sequence[str] | None) -> Job:
     return (
         options.table_format,
         f"{options.current_state} {options.entity}",
-        lambda spark, stores: apply_snapshot_files(spark, options, stores),
+        lambda spark, stores: apply_snapshot(spark, options, stores),
     )
 
 

@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.spark.changes import tables
-from airflow_provider_sfevents.spark.current_state import ApplyOptions, land_and_apply
-from airflow_provider_sfevents.spark.current_state.apply_batch import flush_transaction
+from airflow_provider_sfevents.spark.current_state.apply_batch import (
+    flush_transaction,
+    land_and_apply,
+)
+from airflow_provider_sfevents.spark.current_state.current_state_options import ApplyOptions
 from airflow_provider_sfevents.spark.current_state.frames import collected
 from airflow_provider_sfevents.spark.current_state.state_tables import (
     StateTables,

@@ -11,6 +11,7 @@ from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.exceptions import ConfigurationError, PositionConflictError
 from airflow_provider_sfevents.spark.changes.tables import APPLY_ORDER
 from airflow_provider_sfevents.spark.current_state.snapshot.apply_snapshot import apply_snapshot
+from airflow_provider_sfevents.spark.current_state.snapshot.snapshot_options import SnapshotOptions
 from airflow_provider_sfevents.spark.current_state.state_tables import STATE_TABLES, open_state
 from tests.spark.conftest import SOAKED_DELTA
 from tests.spark.orgs import A, B, CurrentState, JobKilledError, event, killing
@@ -79,7 +80,7 @@ def test_records_come_change_and_go(state: CurrentState, staging: Staging) -> No
 
 
 def test_a_job_with_other_options_than_the_first_is_refused(
-    one_state: CurrentState, staging: Staging
+    one_state: CurrentState, staging: Staging, tmp_path: Path
 ) -> None:
     """A job that would end the history, or delete rows where they are flagged, changes nothing."""
     state = one_state
@@ -88,20 +89,22 @@ def test_a_job_with_other_options_than_the_first_is_refused(
         state.stage(event(staging, 2, "DELETE", A)),
     ]
     state.apply(batches[0], history=True, deletions="flag")
+    state.spark.createDataFrame([], "Id string").write.parquet(str(tmp_path / "read"))
+    snapshot = SnapshotOptions(
+        current_state=state.root,
+        table_format=state.table_format,
+        entity="Account",
+        records=str(tmp_path / "read"),
+        records_format="parquet",
+        read_at=datetime.now(UTC),
+    )
 
     with pytest.raises(ConfigurationError, match=r"Account_history.*--history"):
         state.apply(batches[1], deletions="flag")
     with pytest.raises(ConfigurationError, match="deletions='flag'"):
         state.apply(batches[1], history=True)
     with pytest.raises(ConfigurationError, match="deletions='flag'"):
-        apply_snapshot(
-            state.spark,
-            str(state.root),
-            state.table_format,
-            "Account",
-            state.spark.createDataFrame([], "Id string"),
-            read_at=datetime.now(UTC),
-        )
+        apply_snapshot(state.spark, snapshot)
 
     assert state.rows("Account", "is_deleted") == [{"is_deleted": False}]
     state.apply(batches[1], history=True, deletions="flag")

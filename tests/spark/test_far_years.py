@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake.exceptions import DeltaProtocolError
 
-from airflow_provider_sfevents.spark.current_state import apply_snapshot
+from airflow_provider_sfevents.spark.current_state.snapshot.apply_snapshot import apply_snapshot
+from airflow_provider_sfevents.spark.current_state.snapshot.snapshot_options import SnapshotOptions
 from airflow_provider_sfevents.spark.upkeep.job import maintain
 from airflow_provider_sfevents.spark.upkeep.plan import UpkeepOptions
 from tests.harness.jars import Jars, or_skip
@@ -118,10 +119,18 @@ def test_every_reader_has_the_records_that_changed(
     state.apply(state.stage(*created))
     swapped = [(one, at.isoformat(), str(day)) for one, (at, day) in zip((B, A), BOTH, strict=True)]
     read_in_org = spark.createDataFrame(swapped, "Id string, At__c string, Day__c string")
+    read_in_org.write.parquet(str(tmp_path / "read"))
 
-    apply_snapshot(
-        spark, str(root), table_format, "Account", read_in_org, read_at=READ_AT, history=True
+    snapshot = SnapshotOptions(
+        current_state=str(root),
+        table_format=table_format,
+        history=True,
+        entity="Account",
+        records=str(tmp_path / "read"),
+        records_format="parquet",
+        read_at=READ_AT,
     )
+    apply_snapshot(spark, snapshot)
 
     for read in READERS[table_format]:
         if row_changes == "vectors" and read in REFUSING_VECTORS:

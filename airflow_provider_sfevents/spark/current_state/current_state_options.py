@@ -57,10 +57,6 @@ class CurrentStateOptions:
     landing_folder: str = field(default="", metadata=LANDING_FOLDER)
 
     def check(self) -> None:
-        """Check the values.
-
-        :raises ConfigurationError: the message names the option, its value and its valid values.
-        """
         if self.table_format not in {naming.DELTA, naming.ICEBERG}:
             raise ConfigurationError(
                 f"current_state={self.current_state!r} with table_format={self.table_format!r} is "
@@ -93,10 +89,6 @@ class ApplyOptions(CurrentStateOptions):
 
     # Not marked as an override: some Spark clusters do not have typing_extensions.
     def check(self) -> None:  # type: ignore[explicit-override]
-        """Check the values.
-
-        :raises ConfigurationError: the message names the option, its value and its valid values.
-        """
         # Not `super()`: a dataclass with slots is another class than the one of its body.
         CurrentStateOptions.check(self)
         require_known("new_entities", self.new_entities, NEW_ENTITIES)

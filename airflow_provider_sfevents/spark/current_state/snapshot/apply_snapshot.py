@@ -39,9 +39,11 @@ from airflow_provider_sfevents.spark.current_state.state_commits import (
 )
 from airflow_provider_sfevents.spark.current_state.state_rows import fields_sql
 from airflow_provider_sfevents.spark.current_state.state_tables import open_state, progress_of
+from airflow_provider_sfevents.spark.files import Files
 from airflow_provider_sfevents.spark.schema.decimals import read_decimals, with_decimals
 from airflow_provider_sfevents.spark.schema.evolution import evolve
 from airflow_provider_sfevents.spark.schema.field_types import event_type, quoted, record_fields
+from airflow_provider_sfevents.spark.tables.sessions import own_session
 from airflow_provider_sfevents.spark.tables.statements import text
 from airflow_provider_sfevents.spark.tables.type_records import ColumnsMovedError
 
@@ -54,11 +56,12 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.changes.event import Change
     from airflow_provider_sfevents.spark.changes.fields import Layout
     from airflow_provider_sfevents.spark.current_state.apply_run import ApplyRun
-    from airflow_provider_sfevents.spark.current_state.current_state_options import Deletions
+    from airflow_provider_sfevents.spark.current_state.snapshot.snapshot_options import (
+        SnapshotOptions,
+    )
     from airflow_provider_sfevents.spark.current_state.state_tables import StateTables
     from airflow_provider_sfevents.spark.schema.evolution import Evolution
     from airflow_provider_sfevents.spark.stores.object_files import Stores
-    from airflow_provider_sfevents.spark.tables.table_options import RowChanges
 
 logger = logging.getLogger(__name__)
 
@@ -69,64 +72,64 @@ _READ = "read"
 
 
 def apply_snapshot(
-    spark: SparkSession,
-    current_state: str,
-    table_format: str,
-    entity: str,
-    records: DataFrame,
-    deleted_ids: Iterable[str] = (),
-    *,
-    read_at: datetime,
-    whole: bool = True,
-    deletions: Deletions = "delete",
-    history: bool = False,
-    row_changes: RowChanges = "rewrite",
-    landing_folder: str = "",
-    event_schema: str = "",
-    decimals: Mapping[str, str] | None = None,
-    lacking: Iterable[str] = (),
-    stores: Stores | None = None,
+    spark: SparkSession, options: SnapshotOptions, stores: Stores | None = None
 ) -> dict[str, int]:
     """Make records equal to those read from the org; this also fills a new table.
 
-    :param entity: API name of the object.
-    :param records: full records, fields by their API names as REST or Bulk give them; values may
-        all be text.
-    :param deleted_ids: records that were asked for and are not there.
-    :param read_at: when the read *began*, by the org's clock; aware.
-    :param whole: the read is of all records: what it does not bring is deleted.
-    :param event_schema: Avro schema (JSON) that the entity's change events have at the time of the
-        read. Needed where none has been applied, since the read does not tell the columns' types;
-        and where a field has changed its kind, to tell which of its columns the read fills.
-        `decimals`, as of the apply, go with it.
-    :param lacking: fields that the table has, and the read knowingly has not: null from now on.
     :param stores: as of `Files`.
     :returns: how many records were `replaced`, `deleted`, left as they are since they are `newer`
         than the read, or `refused` since their entries are; and how many entries are left.
     :raises ConfigurationError: the read cannot be used; nothing has been changed.
     """
-    if read_at.tzinfo is None:
-        raise ConfigurationError(
-            f"read_at={read_at.isoformat()} has no time zone. Give the `Date` header, with its "
-            "zone, of a response from before the read."
-        )
+    files, entity = Files(spark, stores), options.entity
+    records = _records_in(own_session(spark, {}), options.records, options.records_format)
+    deleted_ids = files.read_text(options.deleted_ids).split() if options.deleted_ids else ()
+    schema = files.read_text(options.event_schema) if options.event_schema else ""
     state = open_state(
-        spark, current_state, table_format, landing_folder, row_changes=row_changes, stores=stores
+        spark,
+        options.current_state,
+        options.table_format,
+        options.landing_folder,
+        row_changes=options.row_changes,
+        stores=stores,
     )
-    with begun(state, deletions=deletions, history=history) as run:
-        check_deletions(progress_of(run.progress), deletions)
-        layout, evolution = _columns(run, entity, event_schema, decimals or {})
+    with begun(state, deletions=options.deletions, history=options.history) as run:
+        check_deletions(progress_of(run.progress), options.deletions)
+        layout, evolution = _columns(run, entity, schema, options.decimals)
         filled = evolution.filled[_READ] if evolution is not None else ()
-        rows = read_rows(run, entity, records, layout, lacking, filled)
         counts = apply_snapshot_rows(
-            run, entity, rows, deleted_ids, read_at, layout, whole=whole, evolution=evolution
+            run,
+            entity,
+            read_rows(run, entity, records, layout, options.lacking, filled),
+            deleted_ids,
+            options.read_at,
+            layout,
+            whole=not options.partial,
+            evolution=evolution,
         )
     logger.info(
         "Entity snapshot of %s applied: %s.",
         entity,
         ", ".join(f"{n} {name}" for name, n in counts.items()),
     )
+    if options.report:
+        files.write_staged(options.report, json.dumps(counts))
     return counts
+
+
+def _records_in(spark: SparkSession, url: str, records_format: str) -> DataFrame:
+    """Read full records from files that REST or the Bulk API have written.
+
+    All values stay text, so that Spark guesses no types. A row with another number of columns than
+    the header fails the job.
+    """
+    match records_format:
+        case "csv":
+            return spark.read.csv(url, header=True, multiLine=True, escape='"', mode="FAILFAST")
+        case "json":
+            return spark.read.json(url, primitivesAsString=True)
+        case _:
+            return spark.read.parquet(url)
 
 
 def apply_snapshot_rows(

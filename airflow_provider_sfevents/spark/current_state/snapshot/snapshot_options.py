@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark.current_state.current_state_options import CurrentStateOptions
 from airflow_provider_sfevents.spark.landing.landing_options import DECIMALS
-from airflow_provider_sfevents.spark.options import option
+from airflow_provider_sfevents.spark.options import option, require_known
 from airflow_provider_sfevents.spark.schema.decimals import read_decimals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
 RECORD_FORMATS = ("json", "csv", "parquet")
 
@@ -38,10 +38,6 @@ def time_of(text: str) -> datetime:
 
 def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
-
-
-def _joined(names: Iterable[str]) -> str:
-    return ",".join(names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,21 +82,13 @@ class SnapshotOptions(CurrentStateOptions):
             "fields that the table has and the org no longer has; they become null",
             "FIELD,...",
             read=_names,
-            write=_joined,
+            write=",".join,
         ),
     )
     report: str = field(default="", metadata=option("file for the counts, as JSON", "URL"))
 
     # Not marked as an override: some Spark clusters do not have typing_extensions.
     def check(self) -> None:  # type: ignore[explicit-override]
-        """Check the values.
-
-        :raises ConfigurationError: the message names the option, its value and its valid values.
-        """
         CurrentStateOptions.check(self)
-        if self.records_format not in RECORD_FORMATS:
-            raise ConfigurationError(
-                f"records_format={self.records_format!r} is not known; give "
-                f"{', '.join(RECORD_FORMATS)}."
-            )
+        require_known("records_format", self.records_format, RECORD_FORMATS)
         read_decimals(self.decimals)
