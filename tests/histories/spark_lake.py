@@ -23,7 +23,7 @@ from airflow_provider_sfevents.spark.current_state.apply_events import (
     deciding,
     take_tables,
 )
-from airflow_provider_sfevents.spark.current_state.apply_run import begun
+from airflow_provider_sfevents.spark.current_state.apply_run import ApplyRun
 from airflow_provider_sfevents.spark.current_state.event_rows import (
     EVENTS_SQL,
     event_rows,
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.changes.event import Change
     from airflow_provider_sfevents.spark.changes.fields import Layout
     from airflow_provider_sfevents.spark.changes.source import Admission, ChangeBatch
-    from airflow_provider_sfevents.spark.current_state.apply_run import ApplyRun
 
 
 class JobDiedError(Exception):
@@ -122,7 +121,9 @@ class SparkLake(Lake):
         try:
             with (
                 on_steps(step),
-                begun(self.tables, deletions=self.deletions, new_entities=self.new_entities) as run,
+                ApplyRun(
+                    self.tables, deletions=self.deletions, new_entities=self.new_entities
+                ) as run,
             ):
                 admission = admit(progress_of(run.progress), batch)
                 if admission.kind == "rerun":
@@ -155,7 +156,7 @@ class SparkLake(Lake):
         columns = f"record_id string, read_values struct<{fields_sql(layout)}>"
         given = [{"record_id": one, "read_values": values} for one, values in records.items()]
         try:
-            with on_steps(step), begun(self.tables, deletions=self.deletions) as run:
+            with on_steps(step), ApplyRun(self.tables, deletions=self.deletions) as run:
                 rows = local_rows(self.tables.spark, given, columns)
                 apply_snapshot_rows(run, entity, rows, deleted_ids, read_at, layout, whole=whole)
         except JobDiedError:

@@ -19,9 +19,9 @@ from airflow_provider_sfevents.spark.avro.decode import HEADER
 from airflow_provider_sfevents.spark.avro.json_decoder import JsonMessages
 from airflow_provider_sfevents.spark.avro.reference_decoder import Reference
 from airflow_provider_sfevents.spark.changes.fields import Layout
+from airflow_provider_sfevents.spark.changes.order import EventOrder, before_batch
 from airflow_provider_sfevents.spark.changes.source import ChangeBatch, ChangeSource, admit
 from airflow_provider_sfevents.spark.current_state.event_rows import (
-    EventPlace,
     decoded_events,
     event_of,
 )
@@ -101,7 +101,7 @@ class TopicReader:
         last = came[-1].replay_ids[-1]
         batch = self._batch(ended_by, last.hex())
         generation = admit(self.lake.progress, batch).generation
-        place = EventPlace(generation=generation, batch_number=batch.batch_number)
+        place = before_batch(generation, batch.batch_number)
         rows, events = await self._decoded(came, place)
         changes: list[Change] = []
         ids = [one for delivery in came for one in delivery.ids]
@@ -117,7 +117,7 @@ class TopicReader:
             self._apply(batch, changes)
 
     async def _decoded(
-        self, came: list[Delivery], place: EventPlace
+        self, came: list[Delivery], place: EventOrder
     ) -> tuple[list[Row], list[Change]]:
         """Rows of a batch, and its change events; a topic here has one schema."""
         [schema_id] = {one for delivery in came for one in delivery.schema_ids}

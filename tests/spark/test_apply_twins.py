@@ -18,7 +18,7 @@ from airflow_provider_sfevents.spark.changes.order import EventOrder
 from airflow_provider_sfevents.spark.changes.source import ChangeBatch, Progress, admit
 from airflow_provider_sfevents.spark.changes.transactions import SEEN_FOR, SILENCE
 from airflow_provider_sfevents.spark.current_state import state_tables
-from airflow_provider_sfevents.spark.current_state.apply_run import begun
+from airflow_provider_sfevents.spark.current_state.apply_run import ApplyRun
 from airflow_provider_sfevents.spark.current_state.frames import collected, local_rows
 from airflow_provider_sfevents.spark.current_state.intake.event_intake import (
     Arrived,
@@ -36,7 +36,6 @@ from tests.unit.changes.building import LAYOUT, A, B, change, second
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.changes.event import Change
-    from airflow_provider_sfevents.spark.current_state.apply_run import ApplyRun
     from airflow_provider_sfevents.spark.current_state.state_tables import StateTables
     from tests.harness.step_hooks import OnStep
 
@@ -92,7 +91,7 @@ class Records:
     def apply(self, batch: ChangeBatch, events: list[Change], step: OnStep = no_step) -> None:
         with (
             on_steps(step),
-            begun(self.tables, new_entities="empty", history=True) as run,
+            ApplyRun(self.tables, new_entities="empty", history=True) as run,
         ):
             admission = admit(progress_of(run.progress), batch)
             layouts = {one.entity: LAYOUT for one in events}
@@ -143,7 +142,7 @@ def test_a_stale_run_changes_nothing_by_any_statement(
             versions: dict[str, str] = versions,
         ) -> None:
             if name not in before and (step, about.partition(" ")[0]) == (steps.APPLY_COMMIT, name):
-                with begun(records.tables) as other:
+                with ApplyRun(records.tables) as other:
                     other.take()
                 before[name] = records.rows(table)
                 versions.update(records.versions())
@@ -204,7 +203,7 @@ def test_old_identities_go_in_the_commit_that_adds_new_ones(
     """Every tenth batch removes the identities older than 12 days, and those alone."""
     state = open_state(spark, str(tmp_path / "records"), table_format)
     new = change(0, "CREATE", A)
-    with begun(state) as run:
+    with ApplyRun(state) as run:
         run.take()
         add_identities(run)
         found = events_of(state.spark, [new], {new.entity: LAYOUT})
@@ -217,7 +216,7 @@ def test_old_identities_go_in_the_commit_that_adds_new_ones(
             run,
             SWEEPING,
             BEFORE,
-            new_identities(released_events(run, arrived, order), arrived, order),
+            new_identities(released_events(arrived, order), arrived, order),
         )
 
     assert identities(state) == sorted(["recent", new.identity])
@@ -229,7 +228,7 @@ def test_identities_are_seen_although_another_commit_comes_between(
 ) -> None:
     """If another job rewrites files of the identities at that moment, they are merged again."""
     state = open_state(spark, str(tmp_path / "records"), table_format)
-    with begun(state) as run, ThreadPoolExecutor(1) as pool:
+    with ApplyRun(state) as run, ThreadPoolExecutor(1) as pool:
         run.take()
         add_identities(run)
         began, go = tmp_path / "began", tmp_path / "go"

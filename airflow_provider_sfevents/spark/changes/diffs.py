@@ -88,18 +88,15 @@ def _readings(base: str, hunks: Sequence[_Hunk]) -> Iterator[str]:
     own = "\r\n" if "\r\n" in base else "\n"
     other = "\n" if own == "\r\n" else "\r\n"
     lines = _BREAK.split(base)
-    splits = [(lines, "")]
-    if lines[-1] == "":  # a final line break ends a line and begins none
-        splits.append((lines[:-1], "end"))
-    else:
-        splits.append((lines, "end"))  # the new value got one
-    if lines[-1] == "":
-        splits.append((lines[:-1], ""))  # the new value lost it
-    for split, end in splits:
+    if lines[-1] == "":  # a final line break ends a line and begins none; the new value may lose it
+        splits = [(lines, False), (lines[:-1], True), (lines[:-1], False)]
+    else:  # the new value may get one
+        splits = [(lines, False), (lines, True)]
+    for split, has_end in splits:
         found = _applied(split, hunks)
         if found is not None:
             for line_break in (own, other):
-                yield line_break.join(found) + (line_break if end else "")
+                yield line_break.join(found) + (line_break if has_end else "")
 
 
 def _applied(lines: Sequence[str], hunks: Sequence[_Hunk]) -> list[str] | None:

@@ -129,7 +129,11 @@ def admit(progress: Progress | None, batch: ChangeBatch) -> Admission:
     """
     if progress is None:
         return Admission(kind="next", generation=1)
-    check_source(progress.source, batch.source)
+    if progress.source != batch.source:
+        raise PositionConflictError(
+            f"These tables are fed by {progress.source}; this is {batch.source}. There is no order "
+            "between the events of the two, so give it a root of its own."
+        )
     applied = {**progress.past, progress.epoch: progress.batch_number}.get(batch.epoch)
     if applied is not None and batch.batch_number <= applied:
         return Admission(kind="rerun", generation=0)
@@ -156,18 +160,6 @@ def admit(progress: Progress | None, batch: ChangeBatch) -> Admission:
         generation=progress.generation + is_new,
         joins=batch.start == progress.end and not batch.losses,
     )
-
-
-def check_source(recorded: ChangeSource, given: ChangeSource) -> None:
-    """Refuse a second source of a table: there is no order between the events of two.
-
-    :raises PositionConflictError: they differ; the message names both.
-    """
-    if recorded != given:
-        raise PositionConflictError(
-            f"These tables are fed by {recorded}; this is {given}. There is no order between the "
-            "events of the two, so give it a root of its own."
-        )
 
 
 def check_deletions(progress: Progress | None, asked: str) -> None:

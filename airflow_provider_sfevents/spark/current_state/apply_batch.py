@@ -21,6 +21,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import NotLandedError, PositionConflictError, StagingError
+from airflow_provider_sfevents.spark.changes.order import before_batch
 from airflow_provider_sfevents.spark.changes.source import (
     Admission,
     ChangeBatch,
@@ -39,8 +40,7 @@ from airflow_provider_sfevents.spark.current_state.apply_events import (
     standing,
     take_tables,
 )
-from airflow_provider_sfevents.spark.current_state.apply_run import begun
-from airflow_provider_sfevents.spark.current_state.event_rows import EventPlace
+from airflow_provider_sfevents.spark.current_state.apply_run import ApplyRun
 from airflow_provider_sfevents.spark.current_state.intake.event_intake import Arrived
 from airflow_provider_sfevents.spark.current_state.intake.landed_events import (
     LandedEvents,
@@ -63,7 +63,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from airflow_provider_sfevents.spark.changes.source import Progress
-    from airflow_provider_sfevents.spark.current_state.apply_run import ApplyRun
     from airflow_provider_sfevents.spark.current_state.current_state_options import ApplyOptions
     from airflow_provider_sfevents.spark.current_state.state_tables import StateTables
     from airflow_provider_sfevents.spark.landing.landed_batch import LandedBatch
@@ -176,7 +175,7 @@ def flush_transaction(
     began = time.monotonic()
     state = _open(spark, options, stores)
     batch = batch_of(manifest)
-    with _begun(state, options) as run:
+    with _run(state, options) as run:
         progress, admission = _admitted(run, batch)
         if progress is None or admission.kind != "rerun":
             raise PositionConflictError(
@@ -202,8 +201,8 @@ def _open(spark: SparkSession, options: ApplyOptions, stores: Stores | None) -> 
     )
 
 
-def _begun(state: StateTables, options: ApplyOptions) -> AbstractContextManager[ApplyRun]:
-    return begun(
+def _run(state: StateTables, options: ApplyOptions) -> ApplyRun:
+    return ApplyRun(
         state,
         deletions=options.deletions,
         new_entities=options.new_entities,
@@ -226,7 +225,7 @@ def _started(runs: ExitStack, state: StateTables, options: ApplyOptions) -> Star
     url = options.manifest_url
     manifest = Manifest.from_json(state.files.read_text(url), url)
     batch = batch_of(manifest)
-    run = runs.enter_context(_begun(state, options))
+    run = runs.enter_context(_run(state, options))
     _, admission = _admitted(run, batch)
     arrived = Arrived(state, manifest.events, f"{run.folder}/arrived", manifest.bytes)
     if admission.kind == "rerun":
@@ -298,14 +297,18 @@ def _deciding(
 def _read(landed: LandedBatch, options: ApplyOptions, started: Started) -> EntityLayouts:
     """Read the batch's events, by the columns that the entities' tables will have."""
     run, batch = started.run, started.batch
-    columns = entity_columns(run.state, landed, options.on_type_change)
-    reading = EventPlace(generation=started.admission.generation, batch_number=batch.batch_number)
-    few = started.arrived.few
-    events = LandedEvents(run.state, landed, reading, columns.ways, few=few)
+    evolutions, ways = entity_columns(run.state, landed, options.on_type_change)
+    events = LandedEvents(
+        spark=run.state.spark,
+        landed=landed,
+        place=before_batch(started.admission.generation, batch.batch_number),
+        ways=ways,
+        few=started.arrived.few,
+    )
     started.arrived.find(events.sources())
     return EntityLayouts(
-        layouts={name: layout_of(one.after.columns) for name, one in columns.evolutions.items()},
-        record=partial(run.state.types.keep, columns.evolutions),
+        layouts={name: layout_of(one.after.columns) for name, one in evolutions.items()},
+        record=partial(run.state.types.keep, evolutions),
     )
 
 

@@ -22,6 +22,7 @@ from airflow_provider_sfevents.spark.current_state.intake.event_intake import (
     open_conditions,
     open_transaction,
     released_events,
+    touched,
 )
 from airflow_provider_sfevents.spark.current_state.intake.seen_identities import see
 from airflow_provider_sfevents.spark.current_state.known_records import known
@@ -38,14 +39,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from concurrent.futures import Future
 
+    from pyspark.sql import DataFrame
+
     from airflow_provider_sfevents.spark.changes.entity import EntityState
-    from airflow_provider_sfevents.spark.changes.source import Admission, ChangeBatch, Progress
+    from airflow_provider_sfevents.spark.changes.source import Admission, ChangeBatch
     from airflow_provider_sfevents.spark.current_state.apply_run import ApplyRun
-    from airflow_provider_sfevents.spark.current_state.intake.event_intake import Arrived, Released
+    from airflow_provider_sfevents.spark.current_state.intake.event_intake import Arrived
     from airflow_provider_sfevents.spark.current_state.intake.event_order import Ordered
     from airflow_provider_sfevents.spark.current_state.state_tables import (
         EntityResync,
-        StateTables,
     )
     from airflow_provider_sfevents.spark.schema.field_types import Column
 
@@ -90,7 +92,7 @@ class _Sorted:
     states: Mapping[str, EntityState]
     layouts: Mapping[str, Layout]
     plan: ApplyPlan
-    released: Released
+    released: DataFrame
     told: set[str]
 
 
@@ -185,7 +187,7 @@ def _sort(
         states=states,
         layouts=layouts,
         plan=plan,
-        released=released_events(run, arrived, order),
+        released=released_events(arrived, order),
         told=told,
     )
 
@@ -249,23 +251,17 @@ def _commits(
 def standing(run: ApplyRun, batch: ChangeBatch) -> dict[str, int]:
     """Return the counts for a batch that was applied before."""
     progress = progress_of(run.progress)
-    is_last = progress is not None and (progress.epoch, progress.batch_number) == (
-        batch.epoch,
-        batch.batch_number,
-    )
+    of_batch = batch.epoch, batch.batch_number
+    open_events = 0
+    if progress is not None and (progress.epoch, progress.batch_number) == of_batch:
+        is_open, _ = open_conditions((progress.generation, progress.batch_number), progress)
+        open_events = run.state.set_aside(tables.OPEN_TRANSACTION).where(is_open).count()
     return {
         **_counts([]),
-        "open_events": _open_events(run.state, progress) if is_last else 0,
+        "open_events": open_events,
         "repeated": 0,
         **entries_left(run.state.entries()),
     }
-
-
-def _open_events(state: StateTables, progress: Progress | None) -> int:
-    if progress is None:
-        return 0
-    is_open, _ = open_conditions((progress.generation, progress.batch_number), progress)
-    return int(state.set_aside(tables.OPEN_TRANSACTION).where(is_open).count())
 
 
 def recorded_layout(run: ApplyRun, entity: str) -> Layout:
@@ -293,20 +289,20 @@ def _folded(started: Started, found: _Sorted, entity: str) -> EntityOutcomes | N
     run, wide = started.run, found.plan.entities[entity]
     if entity not in found.told and not wide.prefix_updates:
         return None
-    touched = found.released.touched(entity)
+    own = touched(run.state.spark, started.arrived, found.released, entity)
     folding = Folding(
         layout=found.layouts[entity],
         deletions=run.deletions,
         entry=wide.state.entry,
         prefix_updates=wide.prefix_updates,
         history=run.history,
-        fields=touched.fields.union(*(one.fields for one in wide.prefix_updates)),
+        fields=own.fields.union(*(one.fields for one in wide.prefix_updates)),
     )
     prefixes = sorted({one for change in wide.prefix_updates for one in change.addressed.prefixes})
-    few = touched.ids is not None and not prefixes
+    few = own.ids is not None and not prefixes
     rows = acted(
         run.state.spark,
-        known(run.state, entity, touched, folding, started.entries, prefixes=prefixes),
+        known(run.state, entity, own, folding, started.entries, prefixes=prefixes),
         partial(folded, folding, found.plan.progress, wide.state.read_at),
         outcome_sql(folding),
         f"{run.folder}/{entity}",

@@ -14,7 +14,7 @@ earlier runs.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 from uuid import uuid4
 
 from airflow_provider_sfevents.exceptions import PositionConflictError
@@ -32,37 +32,43 @@ if TYPE_CHECKING:
 
     from airflow_provider_sfevents.spark.changes.entity import NewEntities
     from airflow_provider_sfevents.spark.current_state.current_state_options import Deletions
-    from airflow_provider_sfevents.spark.current_state.state_tables import Standing, StateTables
+    from airflow_provider_sfevents.spark.current_state.state_tables import StateTables
 
 APPLYING = "_applying"
 
 
 class ApplyRun:
-    """A run, its options and the state that it began with.
+    """A run, its options, and the progress and entities of `applied_through` when it began.
 
-    :param token: of this run alone.
-    :param progress: text of `applied_through` when the run began; `entities` likewise.
+    It does not write before `take`; its files go at the end of the block.
     """
 
     def __init__(
         self,
         state: StateTables,
-        token: str,
-        standing: Standing,
         *,
         deletions: Deletions = "delete",
         new_entities: NewEntities = "unseeded",
         history: bool = False,
     ) -> None:
+        standing = state.progress()
         self.state = state
-        self.folder = f"{state.root}/{APPLYING}/{token}"
+        self.token = uuid4().hex
+        self.folder = f"{state.root}/{APPLYING}/{self.token}"
         self.progress = standing.text
         self.entities = standing.entities
         self.deletions = deletions
         self.new_entities = new_entities
         self.history = history
-        self.token = token
         self._version = ""
+
+    def __enter__(self) -> Self:
+        self.state.files.make_folder(self.folder)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.state.files.remove(self.folder)
+        self.state.files.remove_if_empty(f"{self.state.root}/{APPLYING}")
 
     def take(self) -> None:
         """Become the writer of the tables, and make the tables that are missing.
@@ -71,9 +77,8 @@ class ApplyRun:
         """
         self.state.make_state_tables()
         self.commit(self._take)
-        own = self.folder.rpartition("/")[2]
         for name in self.state.files.names(f"{self.state.root}/{APPLYING}"):
-            if name != own:
+            if name != self.token:
                 self.state.files.remove(f"{self.state.root}/{APPLYING}/{name}")
 
     def _take(self) -> None:
@@ -154,28 +159,3 @@ class ApplyRun:
                 "write a set of tables."
             )
         self._version = version
-
-
-@contextmanager
-def begun(
-    state: StateTables,
-    *,
-    deletions: Deletions = "delete",
-    new_entities: NewEntities = "unseeded",
-    history: bool = False,
-) -> Iterator[ApplyRun]:
-    """Begin a run, which does not write yet (`ApplyRun.take`)."""
-    run = ApplyRun(
-        state,
-        uuid4().hex,
-        state.progress(),
-        deletions=deletions,
-        new_entities=new_entities,
-        history=history,
-    )
-    state.files.make_folder(run.folder)
-    try:
-        yield run
-    finally:
-        state.files.remove(run.folder)
-        state.files.remove_if_empty(f"{state.root}/{APPLYING}")

@@ -11,17 +11,23 @@ from __future__ import annotations
 import io
 import json
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_provider_sfevents.spark.avro.arrow_columns import arrow_type
 from airflow_provider_sfevents.spark.avro.decode import HEADER
 from airflow_provider_sfevents.spark.avro.json_decoder import header_of
 from airflow_provider_sfevents.spark.changes import serial, tables
 from airflow_provider_sfevents.spark.changes.event import Change
-from airflow_provider_sfevents.spark.changes.order import EventOrder
 from airflow_provider_sfevents.spark.current_state.frames import rows_of
 from airflow_provider_sfevents.spark.current_state.state_rows import order_of, order_parts
+from airflow_provider_sfevents.spark.current_state.value_translation import (
+    Translation,
+    converted,
+)
 from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.schema.field_types import quoted, without_logical_types
 from airflow_provider_sfevents.staging.payload_bounds import is_bounded
@@ -29,9 +35,7 @@ from airflow_provider_sfevents.staging.payload_bounds import is_bounded
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
 
-    import pyarrow as pa
-
-    from airflow_provider_sfevents.spark.current_state.value_translation import Translation
+    from airflow_provider_sfevents.spark.changes.order import EventOrder
     from airflow_provider_sfevents.spark.schema.field_types import Column
 
 QUARANTINED_SQL = (
@@ -52,17 +56,6 @@ _HALVES = re.compile("[\ud800-\udfff]")
 _TEXTS = ("changeType", "transactionKey")
 _BITS = {"commitTimestamp": 64, "sequenceNumber": 32}
 """Sizes of the header's whole numbers that are read; in Avro they are what the schema says."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventPlace:
-    """Place of a batch's events in the order of its source."""
-
-    generation: int
-    batch_number: int
-
-    def order(self, ordinal: int) -> EventOrder:
-        return EventOrder(self.generation, self.batch_number, ordinal)
 
 
 def entity_of(event_type: str) -> str:
@@ -89,10 +82,11 @@ def events_sql(entity: str, columns: Iterable[Column]) -> str:
 
 
 def decoded_events(
-    reading: EventPlace, entity: str, way: Translation, batches: Iterator[pa.RecordBatch]
+    place: EventOrder, entity: str, way: Translation, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Convert rows of one event type's table to events.
 
+    :param place: right before the batch's first event.
     :param batches: `event_columns`.
     :returns: batches of `events_sql`.
     """
@@ -101,7 +95,7 @@ def decoded_events(
         given = batch.select(names)
         changes = [
             _change(
-                reading.order(row[envelope.ORDINAL]),
+                place._replace(ordinal=row[envelope.ORDINAL]),
                 entity,
                 row[HEADER],
                 row[envelope.RECEIVED_AT],
@@ -118,13 +112,14 @@ def decoded_events(
 
 
 def undecodable_events(
-    reading: EventPlace,
+    place: EventOrder,
     schemas: Mapping[str, str],
     left_out: AbstractSet[int],
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     """Convert rows of quarantine to events that only name their records, if these can be read.
 
+    :param place: right before the batch's first event.
     :param schemas: JSON by id.
     :param left_out: ordinals of events to pass over.
     """
@@ -132,7 +127,7 @@ def undecodable_events(
     for batch in batches:
         yield event_rows(
             [
-                _broken(reading, row, headers(row[envelope.SCHEMA_ID], row[envelope.RAW_PAYLOAD]))
+                _broken(place, row, headers(row[envelope.SCHEMA_ID], row[envelope.RAW_PAYLOAD]))
                 for row in batch.to_pylist()
                 if row[envelope.ORDINAL] not in left_out
             ]
@@ -175,8 +170,6 @@ def event_of(row: Mapping[str, Any]) -> Change:
 
 def held_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Convert events to rows of `tables.OPEN_TRANSACTION_SQL`."""
-    import pyarrow as pa
-
     names = [column.split()[0] for column in tables.OPEN_TRANSACTION_SQL.split(", ")]
     for batch in batches:
         texts = [serial.to_text(event_of(row)) for row in rows_of(batch)]
@@ -249,9 +242,7 @@ def _is_whole(value: Any, bits: int) -> bool:
     return value is None or (type(value) is int and -limit <= value < limit)
 
 
-def _broken(
-    reading: EventPlace, row: Mapping[str, Any], header: Mapping[str, Any] | None
-) -> Change:
+def _broken(place: EventOrder, row: Mapping[str, Any], header: Mapping[str, Any] | None) -> Change:
     entity = entity_of(row[envelope.EVENT_TYPE] or "")
     if header is not None and header.get("entityName") != entity:
         header = None
@@ -262,7 +253,7 @@ def _broken(
     except (ValueError, OverflowError, OSError):
         committed_at = None
     return Change(
-        order=reading.order(row[envelope.ORDINAL]),
+        order=place._replace(ordinal=row[envelope.ORDINAL]),
         entity=entity,
         change_type=told.get("changeType") or "",
         record_ids=tuple(told.get("recordIds", ())),
@@ -309,8 +300,6 @@ def _texts(given: Sequence[str | None] | None) -> tuple[str, ...]:
 
 def _values(batch: pa.RecordBatch, way: Translation) -> pa.Array:
     """Make the column of values: a struct of the columns of the entity's table."""
-    import pyarrow as pa
-
     schemas = batch.column(envelope.SCHEMA_ID)
     columns = [_translated(batch, schemas, column, way) for column in way.columns]
     fields = [
@@ -326,11 +315,6 @@ def _translated(
 
     A column that all rows have in one column of the event table, and in its type, stays as it is.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    from airflow_provider_sfevents.spark.avro.arrow_columns import arrow_type
-
     sources = {
         schema_id: (name, target)
         for schema_id in pc.unique(schemas).to_pylist()
@@ -347,14 +331,14 @@ def _translated(
     found: list[Any] = []
     for at, schema_id in enumerate(schemas.to_pylist()):
         name, target = sources.get(schema_id, ("", None))
-        found.append(None if target is None else target.value(given[name][at]))
+        found.append(
+            None if target is None else converted(given[name][at], target.had, target.wanted)
+        )
     return pa.array(found, arrow_type(column.type))
 
 
 def event_rows(changes: Sequence[Change]) -> pa.RecordBatch:
     """Convert events to rows of `EVENTS_SQL`; their values are not among the columns."""
-    import pyarrow as pa
-
     kinds = {
         **dict.fromkeys(
             ("record_ids", "named_ids", "changed_fields", "nulled_fields", "diff_fields"),

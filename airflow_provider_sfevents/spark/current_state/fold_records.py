@@ -11,6 +11,10 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any, get_args
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_provider_sfevents.spark.avro.arrow_columns import arrow_type
 from airflow_provider_sfevents.spark.changes import serial
 from airflow_provider_sfevents.spark.changes.plan import for_record, of_records
 from airflow_provider_sfevents.spark.changes.record import Done, Known, Outcome, RecordState, fold
@@ -39,8 +43,6 @@ from airflow_provider_sfevents.spark.current_state.state_rows import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    import pyarrow as pa
-
     from airflow_provider_sfevents.spark.changes.event import Change
     from airflow_provider_sfevents.spark.changes.fields import Layout
     from airflow_provider_sfevents.spark.changes.resync_entries import ResyncEntry
@@ -49,6 +51,8 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.schema.field_types import Column
 
 DONE: tuple[str, ...] = get_args(Done)
+ANSWERS = ("replaced", "deleted", "newer", "refused")
+"""Answers of an entity snapshot that are counted (`snapshot_rules.Answer`)."""
 PUT, DROP, LEAVE = "put", "drop", ""
 PARTIAL = "row_partial"
 """Name of the column that says that a row has only the columns of `Folding.read`."""
@@ -142,8 +146,6 @@ def folded_snapshot(
     Each row has the values that were read in `read_values` (null: none), and kept events in
     `event_texts`.
     """
-    import pyarrow as pa
-
     for batch in batches:
         groups = _alike(batch, folding)
         for group in groups:
@@ -177,8 +179,6 @@ def _alike(batch: pa.RecordBatch, folding: Folding) -> list[list[int]]:
 
     :returns: indexes of the rows of each group.
     """
-    import pyarrow.compute as pc
-
     if folding.history or folding.prefix_updates:
         return []
     names = {"known_tombstone", "known_entry"}.intersection(batch.schema.names)
@@ -196,9 +196,6 @@ def _alike(batch: pa.RecordBatch, folding: Folding) -> list[list[int]]:
 
 def _read_alike(group: pa.RecordBatch, folding: Folding, read_at: Any) -> pa.RecordBatch:
     """Make the outcomes of records that are alike: that of the first one, with their values."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     (first,) = rows_of(group.slice(0, 1))
     row = _read_row(first, folding, read_at)
     made = _batch([row] * group.num_rows, folding)
@@ -280,9 +277,6 @@ def _writes(
 
 
 def _batch(rows: list[dict[str, Any]], folding: Folding) -> pa.RecordBatch:
-    import pyarrow as pa
-
-    from airflow_provider_sfevents.spark.avro.arrow_columns import arrow_type
 
     own = {column.name: arrow_type(column.type) for column in folding.layout.columns}
     instant, order = pa.timestamp("us", tz="UTC"), ("generation", "batch_number", "ordinal")

@@ -14,6 +14,8 @@ from functools import partial, reduce
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from airflow_provider_sfevents.spark.changes.tables import RECORD_ID
 from airflow_provider_sfevents.spark.tables.projection import parsed
 from airflow_provider_sfevents.spark.tables.statements import text
@@ -21,7 +23,6 @@ from airflow_provider_sfevents.spark.tables.statements import text
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
@@ -45,8 +46,6 @@ def rows_of(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
 
 def plain_values(column: pa.Array) -> list[Any]:
     """Values of a column; instants in UTC."""
-    import pyarrow as pa
-
     if column.null_count == len(column):
         return [None] * len(column)
     if pa.types.is_list(column.type):
@@ -73,8 +72,6 @@ def local_rows(
     spark: SparkSession, rows: Sequence[Mapping[str, Any]], columns: str | StructType
 ) -> DataFrame:
     """Make a DataFrame of rows in the driver; instants keep their zone."""
-    import pyarrow as pa
-
     schema = parsed(columns) if isinstance(columns, str) else columns
     table = pa.Table.from_pylist(list(rows), _arrow(schema))
     return _frame(spark, table, schema)
@@ -134,8 +131,6 @@ def acted(
 
 def acted_here(spark: SparkSession, rows: pa.Table, act: Act, columns: str) -> DataFrame:
     """Map rows in the driver; `columns` as of `acted`."""
-    import pyarrow as pa
-
     schema = parsed(columns)
     made = act(iter(rows.to_batches()))
     return _frame(spark, pa.Table.from_batches(made, _arrow(schema)), schema)
@@ -146,8 +141,7 @@ def read_here(files: Iterable[bytes], columns: str) -> pa.Table:
 
     :param columns: as DDL; each file has them.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    import pyarrow.parquet as pq  # executors load this module, and read no Parquet by it
 
     wanted = _arrow(parsed(columns))
     read = (pq.ParquetFile(pa.BufferReader(one)).read(columns=wanted.names) for one in files)

@@ -10,7 +10,13 @@ from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.spark.changes import tables
 from airflow_provider_sfevents.spark.changes.resync_entries import WHOLE_ENTITY
 from airflow_provider_sfevents.spark.current_state import state_merges, state_tables
-from airflow_provider_sfevents.spark.current_state.fold_records import DONE, DROP, PARTIAL, PUT
+from airflow_provider_sfevents.spark.current_state.fold_records import (
+    ANSWERS,
+    DONE,
+    DROP,
+    PARTIAL,
+    PUT,
+)
 from airflow_provider_sfevents.spark.current_state.frames import local_rows, once, together
 from airflow_provider_sfevents.spark.current_state.state_rows import (
     ENTRY_NAMES,
@@ -315,10 +321,7 @@ def count_outcomes(rows: DataFrame) -> dict[str, int]:
         "count_if(size(kept_events) > 0) AS rows_kept",
         "count_if(settled_generation IS NOT NULL) AS rows_settled",
         "count_if(size(put_aside) > 0) AS rows_aside",
-        *(
-            f"count_if(read_answer = '{answer}') AS answer_{answer}"
-            for answer in ("replaced", "deleted", "newer", "refused")
-        ),
+        *(f"count_if(read_answer = '{answer}') AS answer_{answer}" for answer in ANSWERS),
         *done,
     ).collect()[0]
     return {name: int(number) for name, number in found.asDict().items()}

@@ -77,13 +77,7 @@ def state_of(row: Mapping[str, Any], columns: Iterable[Column]) -> RecordState:
 
 def buried(row: Mapping[str, Any]) -> RecordState:
     """Make a record's state from its tombstone."""
-    return RecordState(
-        values={},
-        deleted=True,
-        order=order_of(row),
-        committed_at=row[tables.COMMITTED_AT],
-        read_at=row[tables.READ_AT],
-    )
+    return state_of({**row, tables.IS_DELETED: True}, ())
 
 
 def state_row(state: RecordState) -> dict[str, Any]:

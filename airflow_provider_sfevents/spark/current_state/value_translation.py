@@ -32,9 +32,6 @@ class Target:
     had: FieldType
     wanted: FieldType
 
-    def value(self, given: Any) -> Any:
-        return given if self.had == self.wanted else converted(given, self.had, self.wanted)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Translation:

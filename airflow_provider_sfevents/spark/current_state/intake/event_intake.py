@@ -53,7 +53,7 @@ from airflow_provider_sfevents.spark.tables.statements import text
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from airflow_provider_sfevents.spark.changes.order import EventOrder
     from airflow_provider_sfevents.spark.changes.source import Progress
@@ -311,54 +311,48 @@ class Touched:
     fields: frozenset[str] = frozenset()
 
 
-class Released:
-    """The events that are applied or kept now.
+def touched(spark: SparkSession, arrived: Arrived, released: DataFrame, entity: str) -> Touched:
+    """Collect the events of each record of an entity.
 
-    :param rows: with the columns of `Arrived.rows`.
-    :param arrived: they are among these.
+    :param released: by `released_events`.
     """
+    from pyspark.sql import types as T  # noqa: N812 - the usual name
 
-    def __init__(self, run: ApplyRun, rows: DataFrame, arrived: Arrived) -> None:
-        self._run = run
-        self._own_fields = arrived.own_fields
-        self.rows = rows
-        self.few = arrived.few
-
-    def touched(self, entity: str) -> Touched:
-        from pyspark.sql import types as T  # noqa: N812 - the usual name
-
-        events = self.rows.where(f"entity_name = {text(entity)}")
-        own = [*_HEADER, *_WIDE]
-        if values_column(entity) in self.rows.columns:
-            own.append(f"{quoted(values_column(entity))} AS {VALUES}")
-        named = events.selectExpr(
-            "explode(named_ids) AS record_id", f"struct({', '.join(own)}) AS event"
-        )
-        if not self.few:
-            listed = named.groupBy("record_id").agg({"event": "collect_list"})
-            held = _fields_of(events.where("event_text IS NOT NULL"), _HELD_FIELDS)
-            fields = frozenset().union(held.get(entity, ()), self._own_fields.get(entity, ()))
-            return Touched(listed.toDF("record_id", "events"), named, None, fields)
-        found: dict[str, list[dict[str, Any]]] = {}
-        fields = frozenset[str]()
-        for row in collected(named):
-            found.setdefault(row["record_id"], []).append(row["event"])
-            fields = fields.union(event_of(row["event"]).fields)
-        rows = [{"record_id": one, "events": told} for one, told in found.items()]
-        listed_in = T.ArrayType(named.schema["event"].dataType)
-        columns = T.StructType(
-            [T.StructField("record_id", T.StringType()), T.StructField("events", listed_in)]
-        )
-        local = local_rows(self._run.state.spark, rows, columns)
-        return Touched(local, local, tuple(found) if len(found) <= FEW else None, fields)
+    events = released.where(f"entity_name = {text(entity)}")
+    own = [*_HEADER, *_WIDE]
+    if values_column(entity) in released.columns:
+        own.append(f"{quoted(values_column(entity))} AS {VALUES}")
+    named = events.selectExpr(
+        "explode(named_ids) AS record_id", f"struct({', '.join(own)}) AS event"
+    )
+    if not arrived.few:
+        listed = named.groupBy("record_id").agg({"event": "collect_list"})
+        held = _fields_of(events.where("event_text IS NOT NULL"), _HELD_FIELDS)
+        fields = frozenset().union(held.get(entity, ()), arrived.own_fields.get(entity, ()))
+        return Touched(listed.toDF("record_id", "events"), named, None, fields)
+    found: dict[str, list[dict[str, Any]]] = {}
+    fields = frozenset[str]()
+    for row in collected(named):
+        found.setdefault(row["record_id"], []).append(row["event"])
+        fields = fields.union(event_of(row["event"]).fields)
+    rows = [{"record_id": one, "events": told} for one, told in found.items()]
+    listed_in = T.ArrayType(named.schema["event"].dataType)
+    columns = T.StructType(
+        [T.StructField("record_id", T.StringType()), T.StructField("events", listed_in)]
+    )
+    local = local_rows(spark, rows, columns)
+    return Touched(local, local, tuple(found) if len(found) <= FEW else None, fields)
 
 
-def released_events(run: ApplyRun, arrived: Arrived, order: Ordered) -> Released:
-    """Leave out repeats and the open transaction."""
+def released_events(arrived: Arrived, order: Ordered) -> DataFrame:
+    """Select the events that are applied or kept now: no repeats, nor the open transaction.
+
+    :returns: with the columns of `Arrived.rows`.
+    """
     rows = _news(arrived, arrived.rows, order)
     if order.open_from is not None:
         rows = rows.where(f"{_PLACE} < {_literal(order.open_from)}")
-    return Released(run, rows, arrived)
+    return rows
 
 
 def _news(arrived: Arrived, events: DataFrame, order: Ordered) -> DataFrame:
@@ -372,9 +366,9 @@ def _literal(order: Sequence[int]) -> str:
     return f"struct({', '.join(f'{part}L' for part in order)})"
 
 
-def new_identities(released: Released, arrived: Arrived, order: Ordered) -> DataFrame:
+def new_identities(released: DataFrame, arrived: Arrived, order: Ordered) -> DataFrame:
     """Select the identities of events applied or kept now, each with its order."""
-    rows = released.rows.where("event_identity <> ''")
+    rows = released.where("event_identity <> ''")
     if order.met:
         rows = rows.join(arrived.met.select("event_identity"), "event_identity", "left_anti")
     return rows.select("event_identity", *_ORDER)

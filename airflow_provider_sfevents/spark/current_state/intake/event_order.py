@@ -11,6 +11,8 @@ import pickle
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import pyarrow as pa
+
 from airflow_provider_sfevents.spark.changes.order import EventOrder
 from airflow_provider_sfevents.spark.changes.plan import Summary, summarised
 from airflow_provider_sfevents.spark.changes.transactions import Sortable, sort
@@ -21,8 +23,6 @@ from airflow_provider_sfevents.spark.current_state.state_rows import order_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
-
-    import pyarrow as pa
 
     from airflow_provider_sfevents.spark.changes.event import Change
 
@@ -112,8 +112,6 @@ def of_rows(rows: Iterable[Mapping[str, Any]], ended_by: str) -> Ordered:
 
 def in_task(ended_by: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Sort all events of a run in one task: a row for each repeat, and one with the answer."""
-    import pyarrow as pa
-
     found = of_rows((row for batch in batches for row in rows_of(batch)), ended_by)
     orders = list(zip(*found.repeats, strict=True)) or [()] * len(EventOrder._fields)
     answer = pickle.dumps(replace(found, repeats=()))

@@ -19,7 +19,6 @@ from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark.current_state.event_rows import (
     EVENTS_SQL,
     QUARANTINED_SQL,
-    EventPlace,
     decoded_events,
     entity_of,
     event_columns,
@@ -45,8 +44,9 @@ from airflow_provider_sfevents.spark.tables.merging.merged_tables import MergedT
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
+    from airflow_provider_sfevents.spark.changes.order import EventOrder
     from airflow_provider_sfevents.spark.current_state.frames import Act
     from airflow_provider_sfevents.spark.current_state.state_tables import StateTables
     from airflow_provider_sfevents.spark.landing.landed_batch import LandedBatch
@@ -57,23 +57,13 @@ _IN_A_TASK = 10_000
 """Number of events that one task converts."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntityColumns:
-    """Columns of the entities' tables as they are with a batch.
-
-    :param evolutions: by entity.
-    :param ways: translation from each event type's table to its entity's, by event type.
-    """
-
-    evolutions: Mapping[str, Evolution]
-    ways: Mapping[str, Translation]
-
-
 def entity_columns(
     state: StateTables, landed: LandedBatch, on_type_change: OnTypeChange
-) -> EntityColumns:
+) -> tuple[dict[str, Evolution], dict[str, Translation]]:
     """Decide the columns of the entities' tables from the schemas of a batch.
 
+    :returns: the columns, by entity; and the translation from each event type's table to its
+        entity's, by event type.
     :raises ConfigurationError: the batch holds other events than change events.
     """
     plan = landed.staged.plan
@@ -93,68 +83,54 @@ def entity_columns(
         )
         for name, one in plan.evolutions.items()
     }
-    return EntityColumns(
-        evolutions={entity_of(name): one for name, one in found.items()},
-        ways={name: translation(plan.evolutions[name], one) for name, one in found.items()},
+    return (
+        {entity_of(name): one for name, one in found.items()},
+        {name: translation(plan.evolutions[name], one) for name, one in found.items()},
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LandedEvents:
     """Reads a batch's events from the landing's files or tables, and from staged files.
 
-    :param ways: as of `EntityColumns`.
+    :param place: right before the batch's first event.
+    :param ways: by `entity_columns`.
     :param few: the driver converts rows to events, for which no executor's Python is started.
-    :raises ConfigurationError: the event tables are of a format that applying cannot read.
     """
 
-    def __init__(
-        self,
-        state: StateTables,
-        landed: LandedBatch,
-        reading: EventPlace,
-        ways: Mapping[str, Translation],
-        *,
-        few: bool,
-    ) -> None:
-        if not isinstance(landed.tables, MergedTables):
-            raise ConfigurationError(
-                "Records can be kept only where events land in Delta or Iceberg tables. Give "
-                "table_format='delta' or 'iceberg'."
-            )
-        self._spark = state.spark
-        self._staged = landed.staged
-        self._tables = landed.tables
-        self._dates = landed.dates
-        self._contents = landed.contents
-        self._reading = reading
-        self._ways = ways
-        self._few = few
+    spark: SparkSession
+    landed: LandedBatch
+    place: EventOrder
+    ways: Mapping[str, Translation]
+    few: bool
 
     def sources(self) -> tuple[Callable[[frozenset[int]], DataFrame], ...]:
         """The sources of the events, the usual one first (`event_intake.Arrived`)."""
         left_out = (self._left_out, self._left_out_undecodable)
-        if self._contents:
+        if self.landed.contents:
             return self._held, *left_out
         return self._landed, self._quarantined, *left_out
 
     def _held(self, known: frozenset[int]) -> DataFrame:
-        types = self._staged.plan.types
+        types = self.landed.staged.plan.types
         asked = [(kind.name, event_columns(kind.columns), self._decoded(kind)) for kind in types]
         asked.append((file_moves.QUARANTINE, QUARANTINED_SQL, self._undecodable(known)))
         found = [
-            acted_here(self._spark, read_here(contents, given), act, columns)
+            acted_here(self.spark, read_here(contents, given), act, columns)
             for table, given, (act, columns) in asked
             if (contents := self._contents_of(table))
         ]
         return together(found)
 
     def _contents_of(self, table: str) -> list[bytes]:
-        return [one for path, one in self._contents.items() if file_moves.table_of(path) == table]
+        return [
+            one for path, one in self.landed.contents.items() if file_moves.table_of(path) == table
+        ]
 
     def _landed(self, _known: frozenset[int]) -> DataFrame:
-        types = self._staged.plan.types
+        types = self.landed.staged.plan.types
         # A type's rows are in one file or two, each of which one task would read.
-        tasks = self._staged.manifest.events // (_IN_A_TASK * max(len(types), 1))
+        tasks = self.landed.staged.manifest.events // (_IN_A_TASK * max(len(types), 1))
 
         def rows(kind: EventType) -> DataFrame:
             found = self._rows(kind.name, event_columns(kind.columns))
@@ -167,37 +143,40 @@ class LandedEvents:
         return self._mapped(rows, *self._undecodable(known))
 
     def _left_out(self, known: frozenset[int]) -> DataFrame:
-        staged = partial(self._staged.table_rows, self._spark, left_out=known)
+        staged = partial(self.landed.staged.table_rows, self.spark, left_out=known)
         return self._together(lambda kind: staged(kind.name))
 
     def _left_out_undecodable(self, known: frozenset[int]) -> DataFrame:
-        rows = self._staged.table_rows(self._spark, file_moves.QUARANTINE, left_out=known)
+        staged = self.landed.staged
+        rows = staged.table_rows(self.spark, file_moves.QUARANTINE, left_out=known)
         return self._mapped(rows, *self._undecodable(known))
 
     def _rows(self, table: str, columns: str) -> DataFrame:
-        dates = self._dates.get(table, ())
-        return self._tables.of_batch(table, self._staged.manifest.batch_id, dates, columns)
+        tables, dates = self.landed.tables, self.landed.dates.get(table, ())
+        assert isinstance(tables, MergedTables)  # noqa: S101 - `ApplyOptions.check` refuses others
+        return tables.of_batch(table, self.landed.staged.manifest.batch_id, dates, columns)
 
     def _decoded(self, kind: EventType) -> tuple[Act, str]:
         """Return the conversion of an event type's rows, and the columns of the result."""
         entity = entity_of(kind.name)
-        way = self._ways.get(kind.name, Translation())
-        act = partial(decoded_events, self._reading, entity, way)
+        way = self.ways.get(kind.name, Translation())
+        act = partial(decoded_events, self.place, entity, way)
         return act, events_sql(entity, way.columns)
 
     def _undecodable(self, known: frozenset[int]) -> tuple[Act, str]:
-        schemas = dict(self._staged.plan.schemas)
-        return partial(undecodable_events, self._reading, schemas, known), EVENTS_SQL
+        schemas = dict(self.landed.staged.plan.schemas)
+        return partial(undecodable_events, self.place, schemas, known), EVENTS_SQL
 
     def _mapped(self, rows: DataFrame, act: Act, columns: str) -> DataFrame:
-        if self._few:
-            return acted_here(self._spark, rows.toArrow(), act, columns)
+        if self.few:
+            return acted_here(self.spark, rows.toArrow(), act, columns)
         return mapped(rows, act, columns)
 
     def _together(self, rows: Callable[[EventType], DataFrame]) -> DataFrame:
         """Convert the rows of all event types to events."""
         found = side_by_side(
-            lambda kind: self._mapped(rows(kind), *self._decoded(kind)), self._staged.plan.types
+            lambda kind: self._mapped(rows(kind), *self._decoded(kind)),
+            self.landed.staged.plan.types,
         )
         # A union with rows of another session would be planned with that session's settings.
-        return together(found or [self._spark.createDataFrame([], EVENTS_SQL)])
+        return together(found or [self.spark.createDataFrame([], EVENTS_SQL)])

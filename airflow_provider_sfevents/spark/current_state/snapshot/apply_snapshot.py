@@ -21,9 +21,10 @@ from airflow_provider_sfevents.spark.current_state.apply_events import (
     layout_of,
     recorded_layout,
 )
-from airflow_provider_sfevents.spark.current_state.apply_run import begun
+from airflow_provider_sfevents.spark.current_state.apply_run import ApplyRun
 from airflow_provider_sfevents.spark.current_state.event_rows import entity_of
 from airflow_provider_sfevents.spark.current_state.fold_records import (
+    ANSWERS,
     Folding,
     folded_snapshot,
     outcome_sql,
@@ -55,7 +56,6 @@ if TYPE_CHECKING:
 
     from airflow_provider_sfevents.spark.changes.event import Change
     from airflow_provider_sfevents.spark.changes.fields import Layout
-    from airflow_provider_sfevents.spark.current_state.apply_run import ApplyRun
     from airflow_provider_sfevents.spark.current_state.snapshot.snapshot_options import (
         SnapshotOptions,
     )
@@ -65,7 +65,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_ANSWERS = ("replaced", "deleted", "newer", "refused")
 _BAD_VALUES = 5
 _READ = "read"
 """Stands for the id of the schema that a read was given with."""
@@ -93,7 +92,7 @@ def apply_snapshot(
         row_changes=options.row_changes,
         stores=stores,
     )
-    with begun(state, deletions=options.deletions, history=options.history) as run:
+    with ApplyRun(state, deletions=options.deletions, history=options.history) as run:
         check_deletions(progress_of(run.progress), options.deletions)
         layout, evolution = _columns(run, entity, schema, options.decimals)
         filled = evolution.filled[_READ] if evolution is not None else ()
@@ -189,7 +188,7 @@ def apply_snapshot_rows(
     commits.kept({}, drop_wide=entity if whole else "")
     written = commits.run()
     return {
-        **{answer: found.counts[f"answer_{answer}"] for answer in _ANSWERS},
+        **{answer: found.counts[f"answer_{answer}"] for answer in ANSWERS},
         **entries_left(state.entries() if state_tables.RESYNC in written else entries),
     }
 

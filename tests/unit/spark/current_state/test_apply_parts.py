@@ -13,10 +13,9 @@ from fastavro import parse_schema, schemaless_writer
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark import apply, entity_snapshot
-from airflow_provider_sfevents.spark.changes.order import EventOrder
+from airflow_provider_sfevents.spark.changes.order import EventOrder, before_batch
 from airflow_provider_sfevents.spark.current_state import state_merges
 from airflow_provider_sfevents.spark.current_state.event_rows import (
-    EventPlace,
     decoded_events,
     entity_of,
     event_of,
@@ -40,7 +39,7 @@ from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.schema.field_types import Column, FieldType
 from tests.unit.changes.building import LAYOUT, A, B, change, entry, second
 
-READING = EventPlace(generation=2, batch_number=7)
+PLACE = before_batch(2, 7)
 HEADER = {
     "entityName": "Account",
     "recordIds": [A],
@@ -93,7 +92,7 @@ def decoded(header: dict[str, Any] | None, way: Translation = WAY, **values: Any
         **{name: pa.array([value]) for name, value in values.items()},
     }
     batch = pa.RecordBatch.from_pydict(rows)
-    (made,) = decoded_events(READING, "Account", way, iter([batch]))
+    (made,) = decoded_events(PLACE, "Account", way, iter([batch]))
     return [event_of(row) for row in rows_of(made)]
 
 
@@ -107,7 +106,7 @@ def undecodable(payload: bytes, schema: str = json.dumps(SCHEMA)) -> Any:
         envelope.RAW_PAYLOAD: payload,
     }
     batch = pa.RecordBatch.from_pylist([row])
-    (made,) = undecodable_events(READING, {"s": schema}, frozenset(), iter([batch]))
+    (made,) = undecodable_events(PLACE, {"s": schema}, frozenset(), iter([batch]))
     return event_of(made.to_pylist()[0])
 
 
@@ -253,7 +252,7 @@ def test_values_of_fields_that_changed_their_kind_go_to_their_own_columns() -> N
         "Name": pa.array(["of no field", None, "Acme"]),
     }
 
-    (made,) = decoded_events(READING, "Account", way, iter([pa.RecordBatch.from_pydict(rows)]))
+    (made,) = decoded_events(PLACE, "Account", way, iter([pa.RecordBatch.from_pydict(rows)]))
 
     assert [event_of(row).values for row in rows_of(made)] == [
         {"Size_text": "large"},
