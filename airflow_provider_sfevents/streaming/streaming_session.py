@@ -63,12 +63,12 @@ class StreamingSession:
     One task receives; others may subscribe meanwhile.
 
     :param settings: login and trust, as for the Pub/Sub API.
-    :param tries: of reaching the service in a row before an error that could pass is raised.
+    :param tries: without a connect that works, before an error that could pass is raised.
     :param pause: waits so many seconds; default: as the clock does.
     :param http: makes the client for a host and a time limit.
     :param dumps: writes the JSON of a message.
     :param loads: reads the JSON of an event's message.
-    :ivar trouble: the last failure, until the service answers again.
+    :ivar trouble: the last failure, until a connect works again.
     """
 
     def __init__(
@@ -191,7 +191,10 @@ class StreamingSession:
                 await self._not_reached(error)
                 continue
             self._poll = None
+            is_of_session = client_id == self._bayeux.client_id
             self._kept += self._taken(client_id, answer)
+            if is_of_session and self._bayeux.failure is None:
+                self._note_success()
             if self._kept or self._bayeux.failure is None:
                 break
         events, self._kept = self._kept, []
@@ -274,7 +277,7 @@ class StreamingSession:
             await self._pause(pause_seconds(self._failed, self._clock.chance()))
 
     async def _log_in_again(self, error: SfEventsError) -> None:
-        """Get another token, once until the service has taken it."""
+        """Get another token, once until a connect has worked with it."""
         if isinstance(self._settings.login, SessionToken):
             raise AuthenticationError(
                 f"{error} The session token cannot be renewed here: give a fresh one, or use a "
@@ -331,9 +334,14 @@ class StreamingSession:
         events = self._bayeux.take(told, client_id)
         for event in events:
             self._bayeux.given(event)
-        if self._bayeux.failure is None and client_id:
-            self._failed, self._has_renewed, self.trouble = 0, False, None
         return events
+
+    def _note_success(self) -> None:
+        """Forget earlier failures. Only a connect shows that events can come.
+
+        A proxy may pass handshakes and subscriptions on, and send each connect to another server.
+        """
+        self._failed, self._has_renewed, self.trouble = 0, False, None
 
     async def _post(self, body: bytes, held_seconds: float = 0.0) -> httpx.Response:
         """Send a request; the service may hold it for some time."""

@@ -93,7 +93,7 @@ class StreamingSource:
 
     @property
     def failure(self) -> SfEventsError | None:
-        """The last failure, until the service answers again."""
+        """The last failure, until a connect works again."""
         return self._session.trouble
 
     @property
@@ -210,7 +210,9 @@ class StreamingSource:
         """Leave the session to another wait; the next `next` takes another one."""
         self._since = None
         events = await self._leave()
+        trouble = self._session.trouble
         self._session, self._answers = self._open_session(), 0
+        self._session.trouble = trouble
         return await self._delivery(events)
 
     async def _subscribe(self) -> None:

@@ -14,6 +14,7 @@ from airflow_provider_sfevents.emulator import Emulator, Knobs
 from airflow_provider_sfevents.exceptions import (
     ReplayIdRefusedError,
     TopicError,
+    TransportError,
 )
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.staging import keepalive_point
@@ -298,6 +299,19 @@ def test_a_fault_at_any_request_loses_nothing(
     bus.fail_next("cometd", status=status, after=after)
 
     assert len(set(staged_ids(consumer, consumer.run_once()))) == 7
+
+
+def test_a_connect_that_never_works_is_not_silence(bus: Emulator, consumer: Consumer) -> None:
+    """A run whose sessions are lost before their first connect fails, instead of "no event"."""
+    consumer.bounds = Bounds(idle_seconds=30, max_seconds=1.5)
+    bus.fail_next("cometd", how="cookies", after=1)
+    for _ in range(500):
+        bus.fail_next("cometd", how="cookies", after=2)
+
+    with pytest.raises(TransportError, match="403::Unknown client"):
+        consumer.stage()
+
+    assert len(bus.requests) < 20
 
 
 def test_a_topic_that_is_not_there(bus: Emulator, consumer: Consumer) -> None:

@@ -198,12 +198,13 @@ async def test_an_expired_token_is_renewed_once(bus: Emulator) -> None:
             assert numbers(await take(session, 1)) == [number]
 
 
-async def test_a_token_that_is_refused_twice_is_an_error(bus: Emulator) -> None:
+@pytest.mark.parametrize("between", [0, 2], ids=["at the handshake", "at the connect"])
+async def test_a_token_that_is_refused_twice_is_an_error(bus: Emulator, between: int) -> None:
     """A new token that is refused as well is no reason for a third login."""
     async with opened(bus, renewable=True) as session:
         await session.subscribe(TOPIC, EARLIEST)
-        for _ in range(2):
-            bus.fail_next("cometd", status="UNAUTHENTICATED")
+        for after in (0, between):
+            bus.fail_next("cometd", status="UNAUTHENTICATED", after=after)
         with pytest.raises(AuthenticationError, match="401::Authentication invalid"):
             await take(session, 1)
 
@@ -275,6 +276,27 @@ async def test_a_service_that_is_away_is_an_error_after_some_tries(bus: Emulator
             await session.subscribe(TOPIC, EARLIEST)
     assert len(pauses.seconds) == 3
     assert pauses.seconds == sorted(pauses.seconds)
+
+
+async def test_a_connect_that_never_works_is_an_error_after_some_tries(bus: Emulator) -> None:
+    """Sessions that are lost before their first connect are replaced after pauses, and not forever.
+
+    So it is behind a proxy that sends each connect to a server that does not know the client.
+    """
+    pauses = Pauses()
+    async with opened(bus, tries=3, pause=pauses) as session:
+        await session.subscribe(TOPIC, EARLIEST)
+        bus.fail_next("cometd", status="NOT_FOUND")
+        for _ in range(8):
+            bus.fail_next("cometd", status="NOT_FOUND", after=2)
+        with pytest.raises(TransportError, match="403::Unknown client"):
+            await session.receive()
+        assert session.handshakes == 4
+        assert len(pauses.seconds) == 2
+        assert session.trouble is not None
+        bus.clear_faults()
+        assert await session.receive() == []
+        assert session.trouble is None
 
 
 async def test_the_end_of_a_session_keeps_what_the_poll_brings(bus: Emulator) -> None:

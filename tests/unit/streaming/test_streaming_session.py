@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -12,10 +13,16 @@ import pytest
 from airflow_provider_sfevents.pubsub.auth.secret import Secret
 from airflow_provider_sfevents.pubsub.auth.session_cache import SessionCache
 from airflow_provider_sfevents.pubsub.auth.settings import SessionToken, Settings
+from airflow_provider_sfevents.pubsub.clock import Clock
 from airflow_provider_sfevents.replay_point import EARLIEST, LATEST
+from airflow_provider_sfevents.streaming.session_slots import TURN_SECONDS, SessionSlots
 from airflow_provider_sfevents.streaming.streaming_session import StreamingSession
+from airflow_provider_sfevents.streaming.streaming_source import StreamingSource
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from airflow_provider_sfevents.pubsub.streaming.delivery import ReceivedMessage
     from airflow_provider_sfevents.replay_point import ReplayPoint
     from airflow_provider_sfevents.streaming.bayeux_messages import StreamedEvent
 
@@ -136,3 +143,35 @@ def test_missed_events_are_told(caplog: pytest.LogCaptureFixture) -> None:
     caplog.clear()
     received(Server(connect=[[event(1)], httpx.ReadError("cut")]), 2, LATEST)
     assert "are missed" not in caplog.text
+
+
+def test_a_wait_that_passes_its_turn_on_keeps_its_failure() -> None:
+    """A turn without a connect that works is no silence: the failure outlives the session."""
+    server = Server(subscribe=[httpx.Response(429, text="slow down")])
+    slots, others = SessionSlots(1), list[asyncio.Future[None]]()
+
+    async def until_another_waits(_: float) -> None:
+        others.append(asyncio.ensure_future(slots.take()))
+        await asyncio.sleep(0)
+
+    def session() -> StreamingSession:
+        return StreamingSession(
+            SETTINGS, sessions=SessionCache(), http=server.open, pause=until_another_waits
+        )
+
+    async def none(_: Sequence[StreamedEvent]) -> list[ReceivedMessage]:
+        return []
+
+    async def run() -> str:
+        seconds = count(step=TURN_SECONDS + 1)
+        clock = Clock(monotonic=lambda: next(seconds))
+        source = StreamingSource(
+            session, "/topic/A", EARLIEST, clock, None, columns=none, slots=slots
+        )
+        await source.next(60)
+        await asyncio.gather(*others)
+        await source.close()
+        return str(source.failure)
+
+    assert "429::slow down" in asyncio.run(run())
+    assert server.asked[-1] == "disconnect"
