@@ -166,11 +166,15 @@ def _rest() -> Iterable[str]:
     )
     rows = ((f"`{code}`", remedy) for code, remedy in rest_errors.REMEDIES.items())
     yield from _table(("code", "what to do"), rows)
-    text = (
+    for text in (
+        f"HTTP 414 and 431: {rest_errors.TOO_LONG} A query for `record_ids` is made short enough. "
+        "Where the names of the fields alone are too long, an error with the same remedy comes "
+        "before the query.",
         "HTTP 404 for a resource that is about no object, such as `limits` or the list of objects: "
-        f"{rest_errors.NO_RESOURCE}"
-    )
-    yield f"\n{textwrap.fill(text, 100)}\n"
+        f"{rest_errors.NO_RESOURCE}",
+    ):
+        yield f"\n{textwrap.fill(text, 100)}"
+    yield ""
 
 
 def _acts(kind: ErrorKind, remedy: str) -> str:

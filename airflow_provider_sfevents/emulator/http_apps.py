@@ -18,6 +18,7 @@ from airflow_provider_sfevents.emulator.http.admin.managed_admin import ManagedA
 from airflow_provider_sfevents.emulator.http.admin.record_admin import RecordAdmin
 from airflow_provider_sfevents.emulator.http.logins.login_routes import LoginRoutes
 from airflow_provider_sfevents.emulator.http.request_bodies import bounded
+from airflow_provider_sfevents.emulator.http.rest.request_length import within_length
 from airflow_provider_sfevents.emulator.http.rest.rest_routes import rest_routes, without_slash
 from airflow_provider_sfevents.emulator.org.dynamic_channels import open_channel
 
@@ -73,7 +74,7 @@ def _app(state: EmulatorState, routes: list[Any]) -> Any:
 
     handlers: dict[Any, Any] = {Exception: defect, ClientDisconnect: gone}
     app = Starlette(routes=routes, exception_handlers=handlers)
-    return _dated(bounded(without_slash(app)), state.clock)
+    return _dated(within_length(bounded(without_slash(app))), state.clock)
 
 
 def _dated(app: Any, clock: EmulatorClock) -> Any:

@@ -16,7 +16,7 @@ from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import ConfigurationError, TransportError
 from airflow_provider_sfevents.pubsub.auth.session import long_id
 from airflow_provider_sfevents.pubsub.rest import bulk_query
-from airflow_provider_sfevents.pubsub.rest.field_selection import FieldSelection, chunks, select
+from airflow_provider_sfevents.pubsub.rest.field_selection import FieldSelection, select
 from airflow_provider_sfevents.staging.snapshot_files import (
     DELETED,
     SCHEMA,
@@ -152,10 +152,9 @@ async def _into(
     if wanted.by_bulk:
         return await bulk_query.read_job(rest, chosen.entity, chosen.query(), folder), []
     if wanted.ids is None:
-        return len(await read_pages(rest, chosen.entity, [chosen.query()], folder)), []
+        return len(await read_pages(rest, chosen.entity, chosen.queries(None), folder)), []
     asked = [long_id(one) for one in wanted.ids]
-    queries = [chosen.query(some) for some in chunks(asked)]
-    found = await read_pages(rest, chosen.entity, queries, folder)
+    found = await read_pages(rest, chosen.entity, chosen.queries(asked), folder)
     return len(found), sorted(set(asked) - found)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
 
@@ -13,6 +14,13 @@ if TYPE_CHECKING:
 
 _COMPOUND = frozenset({"address", "location"})
 """Read member by member: the Bulk API refuses them whole."""
+
+MOST_QUERY_BYTES = 13_500
+"""Longest query in a URI, encoded. The rest is for the path and the headers: Salesforce takes
+16,384 bytes of URI and headers (help article 000386264)."""
+
+MOST_IDS = 200
+"""Most record ids in a query."""
 
 _UNREADABLE = frozenset({"base64", "anyType", "complexvalue"})
 _HEADER = "ChangeEventHeader"
@@ -32,11 +40,37 @@ class FieldSelection:
     unseen: tuple[str, ...] = ()
 
     def query(self, ids: Sequence[str] = ()) -> str:
-        """SOQL for all records, or for these."""
-        listed = ", ".join(f"'{one}'" for one in ids)
+        """SOQL for all records, or for these; without spaces that would lengthen a URI."""
+        listed = ",".join(f"'{one}'" for one in ids)
         where = f" WHERE Id IN ({listed})" if ids else ""
         # Field names come from describe, and the ids were checked.
-        return f"SELECT {', '.join(self.fields)} FROM {self.entity}{where}"  # noqa: S608
+        return f"SELECT {','.join(self.fields)} FROM {self.entity}{where}"  # noqa: S608
+
+    def queries(self, ids: Iterable[str] | None) -> list[str]:
+        """SOQL for all records, or for these in several queries; each fits into a URI.
+
+        :raises ConfigurationError: the fields are too many for that.
+        """
+        if ids is None:
+            if _bytes_in_uri(self.query()) > MOST_QUERY_BYTES:
+                raise self._too_long()
+            return [self.query()]
+        every = sorted(set(ids))
+        if not every:
+            return []
+        one = _bytes_in_uri(self.query(every[:1]))
+        another = _bytes_in_uri(self.query(every[:1] * 2)) - one
+        size = min(MOST_IDS, (MOST_QUERY_BYTES - one) // another + 1)
+        if size < 1:
+            raise self._too_long()
+        return [self.query(every[at : at + size]) for at in range(0, len(every), size)]
+
+    def _too_long(self) -> ConfigurationError:
+        return ConfigurationError(
+            f"The {len(self.fields)} fields of {self.entity} are too long for a query over REST: "
+            "Salesforce takes 16,384 bytes of URI and headers. Read the object as a whole by the "
+            "Bulk API: leave record_ids out, and set read_by='bulk'."
+        )
 
 
 def change_topic(entity: str) -> str:
@@ -74,13 +108,8 @@ def select(described: Mapping[str, Any], event_schema: str) -> FieldSelection:
     return FieldSelection(entity=entity, fields=fields, unseen=tuple(unseen))
 
 
-def chunks(ids: Iterable[str], size: int = 200) -> list[tuple[str, ...]]:
-    """Split record ids into queries.
-
-    Each is part of a URL, which may have some 16,000 characters.
-    """
-    every = sorted(set(ids))
-    return [tuple(every[start : start + size]) for start in range(0, len(every), size)]
+def _bytes_in_uri(query: str) -> int:
+    return len(quote(query, safe=""))
 
 
 def _may_be_plain(avro: Any) -> bool:

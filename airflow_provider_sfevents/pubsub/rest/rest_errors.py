@@ -52,6 +52,11 @@ NO_RESOURCE = (
     "a gateway or proxy before the org passes REST requests on."
 )
 _NO_ACCESS = "Check the connection's instance URL, and the user's permission API Enabled."
+TOO_LONG = (
+    "The URI and the headers are too long, for Salesforce (16,384 bytes together) or for a proxy "
+    "before it: read the object as a whole with read_by='bulk'."
+)
+_TOO_LONG = (414, 431)
 _OF_AN_OBJECT = re.compile(r"/(sobjects/.|query|queryAll|jobs/)")
 
 
@@ -92,6 +97,8 @@ def rest_error(doing: str, status: int, body: bytes, path: str) -> SfEventsError
 
 def _remedy(code: str, status: int, path: str) -> str:
     if _OF_AN_OBJECT.search(path):
+        if status in _TOO_LONG:
+            return TOO_LONG
         return REMEDIES.get(code, "Check the object's name and the user's permissions.")
     if code == "NOT_FOUND" or status == 404:
         return NO_RESOURCE

@@ -98,7 +98,7 @@ def test_records_that_cannot_be_named(bus: Emulator, http: httpx.Client) -> None
     [
         "",
         "SELECT Id FROM Account WHERE " + "(" * 5_000,
-        "SELECT Id FROM Account WHERE " + "NOT " * 5_000,
+        "SELECT Id FROM Account WHERE " + "NOT " * 3_500,
         "SELECT Id FROM Account WHERE CreatedDate > 9999999-01-01T00:00:00Z",
     ],
     ids=["empty", "brackets", "NOT", "no date"],

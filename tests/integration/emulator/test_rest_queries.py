@@ -65,6 +65,20 @@ def test_the_size_of_a_page_can_be_asked_for() -> None:
         bus.check()
 
 
+@pytest.mark.parametrize(
+    ("characters", "status"),
+    [(15_800, 200), (16_300, 431), (16_500, 414)],
+    ids=["within", "with its headers", "alone"],
+)
+def test_a_uri_and_its_headers_have_a_limit(rest: Rest, characters: int, status: int) -> None:
+    """URI and headers of more than 16,384 bytes are refused with a page of HTML."""
+    soql = f"SELECT Id FROM Account WHERE Name = '{'A' * (characters - 100)}'"  # noqa: S608
+    said = rest.query(soql)
+    assert said.status == status
+    if status != 200:
+        assert f"Bad Message {status}" in str(said.body)
+
+
 def test_deleted_records_are_read_with_query_all(bus: Emulator, rest: Rest) -> None:
     """Only queryAll returns deleted records, which are marked."""
     kept, gone = _accounts(bus, 2)

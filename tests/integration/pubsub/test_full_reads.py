@@ -131,6 +131,31 @@ def test_single_records_are_read_and_missing_ones_are_told(bus: Emulator, tmp_pa
     assert manifest.read_by == "rest"
 
 
+def test_single_records_of_a_wide_object(bus: Emulator, tmp_path: Path) -> None:
+    """Queries for records by id keep within Salesforce's limit on a URI, whatever the fields."""
+    fields = {f"Twenty_characters{number:03}__c": "Double" for number in range(400)}
+    bus.define_object("Wide__c", fields)
+    with bus.transaction() as changes:
+        ids = [
+            changes.create("Wide__c", {"Twenty_characters399__c": number}) for number in range(250)
+        ]
+    folder, manifest = read(bus, tmp_path, "Wide__c", ids=tuple(ids))
+    assert (manifest.records, manifest.deleted) == (250, 0)
+    assert {one["Twenty_characters399__c"] for one in rows(folder)} == set(range(250))
+
+
+@pytest.mark.parametrize("ids", [("001000000000001",), None], ids=["by id", "as a whole"])
+def test_an_object_whose_fields_do_not_fit_into_a_query(
+    bus: Emulator, tmp_path: Path, ids: tuple[str, ...] | None
+) -> None:
+    """The error of fields that are too many for REST says that the Bulk API reads them."""
+    fields = {f"Name_of_thirty_characters_{number:03}__c": "Double" for number in range(450)}
+    bus.define_object("Wider__c", fields)
+    with pytest.raises(ConfigurationError, match=r"fields of Wider__c .* read_by='bulk'"):
+        read(bus, tmp_path, "Wider__c", ids=ids, read_by="rest")
+    assert not list(tmp_path.rglob("read.json"))
+
+
 def test_a_large_object_comes_in_parts(bus: Emulator, tmp_path: Path) -> None:
     """Each part of a large object is a file, so that a broken connection costs one part."""
 

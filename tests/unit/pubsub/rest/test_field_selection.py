@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.pubsub.rest.field_selection import change_topic, chunks, select
+from airflow_provider_sfevents.pubsub.rest.field_selection import (
+    MOST_QUERY_BYTES,
+    change_topic,
+    select,
+)
 
 ADDRESS = {"type": "record", "name": "Address", "fields": [{"name": "City", "type": "string"}]}
 PERSON = {
@@ -39,7 +45,7 @@ def test_what_the_events_carry_and_the_user_may_see() -> None:
         schema(Email=["null", "string"], Salary__c=["null", "double"]),
     )
     assert (chosen.fields, chosen.unseen) == (("Id", "Email"), ("Salary__c",))
-    assert chosen.query() == "SELECT Id, Email FROM Contact"
+    assert chosen.query() == "SELECT Id,Email FROM Contact"
 
 
 def test_a_compound_is_read_member_by_member() -> None:
@@ -79,11 +85,30 @@ def test_an_object_that_cannot_be_queried() -> None:
 def test_single_records_are_asked_for_in_queries_of_a_bearable_length() -> None:
     """Each id is in one query, and no query exceeds the length of a URL."""
     ids = [f"{number:015}" for number in range(450)]
-    cut = chunks([*ids, *ids[:3]])
-    assert [len(one) for one in cut] == [200, 200, 50]
-    assert sorted(one for some in cut for one in some) == ids
     chosen = select(described(), schema())
-    assert chosen.query(["a", "b"]) == "SELECT Id FROM Contact WHERE Id IN ('a', 'b')"
+    queries = chosen.queries([*ids, *ids[:3]])
+    found = [re.findall(r"'(\d+)'", one) for one in queries]
+    assert [len(one) for one in found] == [200, 200, 50]
+    assert [one for some in found for one in some] == ids
+    assert chosen.query(["a", "b"]) == "SELECT Id FROM Contact WHERE Id IN ('a','b')"
+    assert (chosen.queries([]), chosen.queries(None)) == ([], ["SELECT Id FROM Contact"])
+
+
+@pytest.mark.parametrize("most", [0, 1, 2])
+def test_the_fields_leave_room_for_so_many_ids(most: int) -> None:
+    """A query is as long as a URI allows, and no longer; without room for an id it is an error."""
+    fixed = len(quote("SELECT Id, FROM Contact WHERE Id IN ('')", safe="")) + 15
+    another = len(quote("'',", safe="")) + 15
+    name = "A" * (MOST_QUERY_BYTES - fixed - (most - 1) * another)
+    chosen = select(described(field(name)), schema(**{name: "string"}))
+    ids = [f"{number:015}" for number in range(4)]
+    if not most:
+        with pytest.raises(ConfigurationError, match=r"fields of Contact .* read_by='bulk'"):
+            chosen.queries(ids)
+        return
+    queries = chosen.queries(ids)
+    assert len(queries) == 4 / most
+    assert len(quote(queries[0], safe="")) == MOST_QUERY_BYTES
 
 
 @pytest.mark.parametrize(

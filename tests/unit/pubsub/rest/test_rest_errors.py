@@ -50,6 +50,16 @@ def test_an_answer_of_another_make(body: bytes) -> None:
     )
 
 
+@pytest.mark.parametrize("status", [414, 431])
+def test_a_request_that_is_too_long(status: int) -> None:
+    """No name and no permission is blamed for a URI or headers that are too long."""
+    body = f"<h1>Bad Message {status}</h1><pre>reason: URI Too Long</pre>".encode()
+    error = rest_error("Reading Account over REST", status, body, "/services/data/v60.0/query")
+    assert isinstance(error, ConfigurationError)
+    assert "read_by='bulk'" in str(error)
+    assert "permissions" not in str(error)
+
+
 @pytest.mark.parametrize("path", ["/services/data/v60.0/sobjects", "/services/data/v60.0/limits"])
 @pytest.mark.parametrize(
     ("status", "code", "said"),
