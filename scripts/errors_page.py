@@ -159,10 +159,11 @@ def _rest() -> Iterable[str]:
     yield "## REST\n"
     yield (
         "Full reads, discovery and limits. A refused session (HTTP 401, `INVALID_SESSION_ID`) is\n"
-        "renewed once. Tried again: a connection that fails, HTTP 5xx, and\n"
+        "renewed once. Tried again: a connection that fails, HTTP 408, 429 and 5xx, and\n"
         f"{', '.join(f'`{one}`' for one in sorted(rest_errors.PASSING))}.\n"
-        "`REQUEST_LIMIT_EXCEEDED` means that the org's API requests of 24 hours are used up: "
-        "wait.\nThe others are not tried again:\n"
+        "`REQUEST_LIMIT_EXCEEDED` is tried again if its message is about concurrent requests.\n"
+        "Otherwise the org's API requests of 24 hours are used up: wait.\n"
+        "The others are not tried again:\n"
     )
     rows = ((f"`{code}`", remedy) for code, remedy in rest_errors.REMEDIES.items())
     yield from _table(("code", "what to do"), rows)

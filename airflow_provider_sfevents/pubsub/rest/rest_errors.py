@@ -1,7 +1,7 @@
 """Errors of the REST API: the thing, Salesforce's words and the remedy in one line.
 
 Codes and texts: REST API Developer Guide, "Status Codes and Error Responses"; Bulk API 2.0
-Developer Guide, "Errors".
+Developer Guide, "Errors"; help article 000389067 for the limit on requests at once.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ SESSION_REFUSED = "INVALID_SESSION_ID"
 PASSING = frozenset(
     {"SERVER_UNAVAILABLE", "UNABLE_TO_LOCK_ROW", "QUERY_TIMEOUT", "UNKNOWN_EXCEPTION"}
 )
+_BUSY = (408, 429)
 REMEDIES = {
     "API_DISABLED_FOR_ORG": (
         "This edition has no API access, or the user lacks it: give the user the permission API "
@@ -47,6 +48,10 @@ REMEDIES = {
     ),
 }
 
+_AT_ONCE = (
+    "Clients of the org have more long requests at once than it allows. This passes: try again "
+    "later."
+)
 NO_RESOURCE = (
     "The REST API does not have this resource there: check the connection's instance URL, and that "
     "a gateway or proxy before the org passes REST requests on."
@@ -86,11 +91,13 @@ def rest_error(doing: str, status: int, body: bytes, path: str) -> SfEventsError
             f"{said}. The org does not take the session, though it was fresh: let an administrator "
             "check the app's scope `api` and the user."
         )
+    if code == "REQUEST_LIMIT_EXCEEDED" and "concurrent" in message.lower():
+        return TransportError(f"{said}. {_AT_ONCE}")
     if code == "REQUEST_LIMIT_EXCEEDED":
         return QuotaExceededError(
             f"{said}. The org's API requests of 24 hours are used up: wait, or read fewer records."
         )
-    if status >= 500 or code in PASSING:
+    if status >= 500 or status in _BUSY or code in PASSING:
         return TransportError(f"{said}. Try again later.")
     return ConfigurationError(f"{said}. {_remedy(code, status, path)}")
 

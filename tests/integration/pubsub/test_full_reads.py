@@ -191,9 +191,10 @@ def test_records_of_a_part_are_counted_as_they_come(text: str, records: int) -> 
 
 
 @pytest.mark.parametrize("way", ["bulk", "rest"])
-def test_what_passes_is_tried_again(bus: Emulator, tmp_path: Path, way: str) -> None:
-    """A read survives a server that is away for a moment and an expired session."""
-    bus.fail_next("rest", status="UNAVAILABLE")
+@pytest.mark.parametrize("status", ["UNAVAILABLE", "ABORTED"], ids=["away", "concurrency"])
+def test_what_passes_is_tried_again(bus: Emulator, tmp_path: Path, way: str, status: str) -> None:
+    """A read survives a moment without the server, too many requests, and an expired session."""
+    bus.fail_next("rest", status=status)
     _, manifest = read(bus, tmp_path, "Account", read_by=way)
     bus.fail_next("rest", status="UNAUTHENTICATED")
     assert read(bus, tmp_path, "Account", read_by=way)[1].records == manifest.records

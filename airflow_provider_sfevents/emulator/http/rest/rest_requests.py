@@ -155,6 +155,10 @@ def _as_answer(refusal: RefusalError) -> RecordRefusedError:
             "insufficient access rights on cross-reference id",
         ),
         "RESOURCE_EXHAUSTED": ("REQUEST_LIMIT_EXCEEDED", "TotalRequests Limit exceeded."),
+        "ABORTED": (
+            "REQUEST_LIMIT_EXCEEDED",
+            "ConcurrentRequests (Concurrent API Requests) Limit exceeded.",
+        ),
     }
     code, message = codes.get(refusal.status, ("SERVER_UNAVAILABLE", refusal.message))
     return RecordRefusedError(code, message)

@@ -50,6 +50,26 @@ def test_an_answer_of_another_make(body: bytes) -> None:
     )
 
 
+@pytest.mark.parametrize("limit", ["ConcurrentRequests (Concurrent API Requests)", "concurrent"])
+def test_too_many_requests_at_once_pass(limit: str) -> None:
+    """The limit on requests at once has the code of the daily one, and is no daily one."""
+    said = [{"errorCode": "REQUEST_LIMIT_EXCEEDED", "message": f"{limit} Limit exceeded."}]
+    body = json.dumps(said).encode()
+    error = rest_error("Reading the org's limits", 403, body, "/services/data/v60.0/limits")
+    assert type(error) is TransportError
+    assert "long requests at once" in str(error)
+    assert "24 hours" not in str(error)
+
+
+@pytest.mark.parametrize("status", [408, 429])
+@pytest.mark.parametrize("path", ["/services/data/v60.0/limits", "/services/data/v60.0/query"])
+def test_a_throttled_request_passes(status: int, path: str) -> None:
+    """A gateway that throttles, or waited too long for the request, is tried again."""
+    error = rest_error("Reading", status, b"<html>slow down", path)
+    assert type(error) is TransportError
+    assert str(error) == f"Reading: HTTP {status}. Try again later."
+
+
 @pytest.mark.parametrize("status", [414, 431])
 def test_a_request_that_is_too_long(status: int) -> None:
     """No name and no permission is blamed for a URI or headers that are too long."""
