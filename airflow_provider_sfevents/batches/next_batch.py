@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.batches import recovery
 from airflow_provider_sfevents.batches.position import replay_id_age
-from airflow_provider_sfevents.positions import record
 from airflow_provider_sfevents.positions.record import EVENT
 from airflow_provider_sfevents.replay_point import LATEST, ReplayPoint
 from airflow_provider_sfevents.staging import layout
@@ -74,7 +73,7 @@ class NextBatch:
             staging_since=position.staging_since,
             managed=managed,
             transport=position.transport,
-            listened_at=record.listened_at(position),
+            listened_at=max(position.resume_after_at, position.drained_at),
         )
 
     @property

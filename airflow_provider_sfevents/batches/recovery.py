@@ -201,12 +201,12 @@ def as_landed(manifest: Manifest, receipt: Receipt) -> Manifest:
     """Return the batch as it has landed: with end and event count of the form that landed first.
 
     Two workers with separate staging areas may each have fetched the batch, and ended at different
-    events. Events beyond the end of the landed form belong to the next batch. The time of its last
-    event is unknown then, and empty.
+    events. Events beyond the end of the landed form belong to the next batch. The beginning of its
+    fetch and the time of its last event are unknown then, and empty.
     """
     if not receipt.end or (receipt.end, receipt.events) == (manifest.end, manifest.events):
         return manifest
-    return replace(manifest, end=receipt.end, events=receipt.events, last_event_at="")
+    return replace(manifest, end=receipt.end, events=receipt.events, begun_at="", last_event_at="")
 
 
 def require_landed(manifest: Manifest, receipt: Receipt | None, where: str) -> Receipt:

@@ -54,6 +54,8 @@ class Position:
     :param transport: API that the replay ids are of.
     :param resume_after: keepalive point, hex, with no event between `start` and it; or empty.
     :param resume_after_at: time at which that keepalive came; ISO-8601, UTC.
+    :param drained_at: time up to which the last batch has every event: the beginning of its fetch,
+        if that ended because no event came; otherwise empty. ISO-8601, UTC.
     :param staging_id: the staging area of the last commit, or of the epoch's beginning.
     :param staging_since: number of the first batch since which `staging_id` has not changed.
     :param staged_in: staging area in which a wait last staged events of the next batch.
@@ -86,6 +88,7 @@ class Position:
     pinned_by: str = ""
     resume_after: str = ""
     resume_after_at: str = ""
+    drained_at: str = ""
     staging_id: str = ""
     staging_since: int = 1
     staged_in: str = ""
@@ -278,6 +281,7 @@ def advance(
         pinned_by="",
         resume_after="",
         resume_after_at="",
+        drained_at=manifest.begun_at if manifest.ended_by == "idle_seconds" else "",
         staged_in="",
         staged_events=0,
         batch_id=manifest.batch_id,
@@ -291,15 +295,6 @@ def advance(
         loss=None,
         losses=(*position.losses, *manifest.losses),
     )
-
-
-def listened_at(position: Position) -> str:
-    """Return the time up to which no event is known to have followed the position; ISO-8601, UTC.
-
-    It is that of the last keepalive, or the beginning of the last batch's fetch. Empty: unknown.
-    """
-    begun = [one.begun_at.isoformat() for one in position.recent[-1:]]
-    return max((position.resume_after_at, *begun))
 
 
 def is_past(position: Position, manifest: Manifest) -> bool:
@@ -362,7 +357,8 @@ def _wrong_in(position: Position) -> str:
     if position.pinned_by not in ("", KEEPALIVE, EVENT):
         return f"`pinned_by` is {position.pinned_by!r}; it must be {KEEPALIVE}, {EVENT} or empty"
     # Times that are computed with; those that are only shown may be anything.
-    may_lack = {name: getattr(position, name) for name in ("last_event_at", "resume_after_at")}
+    computed = ("last_event_at", "resume_after_at", "drained_at")
+    may_lack = {name: getattr(position, name) for name in computed}
     may_lack["committed_by.run_after"] = position.committed_by.run_after
     times = {name: value for name, value in may_lack.items() if value}
     times["committed_at"] = position.committed_at

@@ -266,7 +266,7 @@ def age_records(consumer: Consumer, hours: int) -> None:
         return (datetime.fromisoformat(text) - timedelta(hours=hours)).isoformat() if text else text
 
     record = json.loads(consumer.positions["orders"])
-    times = ("committed_at", "last_event_at", "resume_after_at")
+    times = ("committed_at", "last_event_at", "resume_after_at", "drained_at")
     moved: dict[str, Any] = {name: earlier(record[name]) for name in times}
     at = [one.name for one in fields(Commit)].index("at")
     moved["recent"] = [[*row[:at], earlier(row[at]), *row[at + 1 :]] for row in record["recent"]]

@@ -141,6 +141,26 @@ def test_silence_of_two_days_on_a_standard_volume_topic(bus: Emulator, consumer:
     assert staged.manifest.losses
 
 
+def test_events_behind_a_cut_batch_are_not_lost_silently(bus: Emulator, consumer: Consumer) -> None:
+    """Events that `max_events` left on the bus, and that expire there, are in a loss window.
+
+    The batch's fetch began less than a day before, but it did not see that no event followed.
+    """
+    topic = bus.define_event("Old__e", {"Number__c": "Double"}, standard_volume=True)
+    old = replace(consumer, topic=topic, bounds=Bounds(idle_seconds=1.5, max_events=3))
+    bus.publish(topic, [{"Number__c": float(number)} for number in range(7)])
+    bus.clock.advance(hours=2)
+    old.run_once()
+    bus.clock.advance(hours=23)
+    age_records(old, 23)
+    bus.publish(topic, [{"Number__c": 7.0}])
+
+    batches = [old.run_once() for _ in range(3)]
+
+    staged = [one for one in batches if isinstance(one, Staged)]
+    assert [len(one.manifest.losses) for one in staged if one.manifest.losses] == [1]
+
+
 def test_a_wrong_start_of_a_first_run_is_refused(bus: Emulator, consumer: Consumer) -> None:
     """A replay id that a user gives, and that the service does not have, is an error."""
     publish(bus, 1, 1)

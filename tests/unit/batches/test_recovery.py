@@ -227,6 +227,7 @@ def test_another_form_of_the_batch_that_landed_counts_as_it_landed() -> None:
 
 def test_the_count_of_what_landed_counts_though_it_ended_at_the_same_event() -> None:
     """A landed form with the same end and another count replaces the manifest's count."""
-    manifest = replace(MANIFEST, last_event_at="2026-01-01T00:00:00+00:00")
+    at = "2026-01-01T00:00:00+00:00"
+    manifest = replace(MANIFEST, begun_at=at, last_event_at=at)
     landed = recovery.as_landed(manifest, replace(RECEIPT, end=NEXT, events=4))
-    assert (landed.events, landed.end, landed.last_event_at) == (4, NEXT, "")
+    assert (landed.events, landed.end, landed.begun_at, landed.last_event_at) == (4, NEXT, "", "")

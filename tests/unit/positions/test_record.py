@@ -349,6 +349,7 @@ def changed(**changes: Any) -> str:
         (changed(loss=LOSS | {"why": None}), r"`loss.why` is None"),
         (changed(resume_after="0x"), "`resume_after` is '0x'; it must be lower-case hex"),
         (changed(resume_after_at="soon"), "`resume_after_at` is 'soon'; it must be a time"),
+        (changed(drained_at="soon"), "`drained_at` is 'soon'; it must be a time"),
         (changed(pinned_by="chance"), "`pinned_by` is 'chance'; it must be keepalive, event"),
         (changed(committed_at="yesterday"), "`committed_at` is 'yesterday'; it must be a time"),
         (changed(committed_at=""), "`committed_at` is ''; it must be a time"),
