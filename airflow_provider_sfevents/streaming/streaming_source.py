@@ -5,7 +5,8 @@
 2. At the end the session is closed while the poll is open; events that came meanwhile are the
    `rest`. A session that is not closed counts against the org's clients for a while.
 3. An answer without an event proves that none came until then. It counts as a keepalive with the
-   replay id of the last event.
+   replay id of the last event. So does the end of the session, but only if the topic was subscribed
+   to and the service answered until then.
 4. While others wait for a session, this one is given up after some seconds without an event, and
    the topic is subscribed to again, after the last event, when it is its turn.
 5. At `latest` the subscription's own time is told, once. From then on a session that is lost begins
@@ -103,7 +104,12 @@ class StreamingSource:
 
     def listening_since(self, now: float) -> float:
         """Time since when the topic has been subscribed to; without a subscription, now."""
-        return now if self._since is None or self._session.trouble else self._since
+        return self._since if self._since is not None and self._is_listening else now
+
+    @property
+    def _is_listening(self) -> bool:
+        """True if the topic is subscribed to, and the service has answered the last request."""
+        return self._since is not None and self._session.trouble is None
 
     async def ask_up_to(self, wanted: int) -> None:
         """Do nothing: the service is asked by `next`, and decides itself how much it sends."""
@@ -137,13 +143,15 @@ class StreamingSource:
     async def rest(self) -> AsyncIterator[Delivery]:
         """End the session; yield the deliveries that it received until then.
 
-        If they hold no event, none came.
+        If they hold no event, none came, unless the session had trouble.
         """
         work, self._work = self._work, None
         if work is not None and work.done() and not work.exception():
             yield work.result()
             work = None
-        yield await self._delivery(await self._ended(work))
+        has_failed = work is not None and work.done()
+        is_listening = self._is_listening and not has_failed
+        yield await self._delivery(await self._ended(work), is_keepalive=is_listening)
 
     async def close(self) -> None:
         """End the session, if `rest` has not."""
@@ -208,12 +216,12 @@ class StreamingSource:
 
     async def _pass_on(self) -> Delivery:
         """Leave the session to another wait; the next `next` takes another one."""
-        self._since = None
+        is_listening, self._since = self._is_listening, None
         events = await self._leave()
         trouble = self._session.trouble
         self._session, self._answers = self._open_session(), 0
         self._session.trouble = trouble
-        return await self._delivery(events)
+        return await self._delivery(events, is_keepalive=is_listening)
 
     async def _subscribe(self) -> None:
         """Subscribe; at `latest`, tell the time for which it stands.
@@ -260,7 +268,7 @@ class StreamingSource:
         return self._clock.now() - self._listened_at < least_retention(self._topic)
 
     async def _delivery(
-        self, events: Sequence[StreamedEvent], *, is_idle: bool = False
+        self, events: Sequence[StreamedEvent], *, is_idle: bool = False, is_keepalive: bool = True
     ) -> Delivery:
         messages = await self._columns([one for one in events if self._counts(one)])
         if messages:
@@ -268,7 +276,7 @@ class StreamingSource:
         return from_messages(
             messages,
             received_at=int(self._clock.now().timestamp() * 1_000_000),
-            latest_replay_id=self._latest,
+            latest_replay_id=self._latest if is_keepalive else b"",
             is_idle=is_idle,
         )
 

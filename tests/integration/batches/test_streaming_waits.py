@@ -18,7 +18,9 @@ from airflow_provider_sfevents.exceptions import (
 )
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.staging import keepalive_point
+from airflow_provider_sfevents.streaming.topic_client import StreamingTopicClient
 from tests.integration.batches.conftest import (
+    TOPIC,
     Consumer,
     Waiter,
     age_records,
@@ -202,6 +204,38 @@ def test_a_long_wait_records_its_silence(bus: Emulator, consumer: Consumer, wait
     point = keepalive_point.read(folder)
     assert point is not None
     assert point.replay_id == consumer.position.replay_id
+
+
+@pytest.mark.parametrize("answered", [0, 3], ids=["never subscribed", "session lost"])
+def test_a_wait_that_ends_during_an_outage_shows_no_silence(
+    bus: Emulator, consumer: Consumer, answered: int
+) -> None:
+    """A wait that is stopped while the service is away has no keepalive of that moment."""
+    publish(bus, 1, 1)
+    consumer.run_once()
+    keepalives: list[str] = []
+    bus.fail_next("cometd", status="UNAVAILABLE", after=answered, times=1000)
+
+    async def receive(_: object) -> None:
+        raise AssertionError("there is no event")
+
+    async def keep(replay_id: str) -> None:
+        keepalives.append(replay_id)
+
+    async def run() -> None:
+        stop = asyncio.Event()
+        start = consumer.position.start
+        async with StreamingTopicClient(consumer.settings) as client:
+            fetch = client.fetch(
+                TOPIC, start, Bounds(idle_seconds=90), receive, stop=stop, on_keepalive=keep
+            )
+            waiting = asyncio.create_task(fetch)
+            await until(lambda: any(one.times < 999 for one in bus.faults()))
+            stop.set()
+            await waiting
+
+    asyncio.run(run())
+    assert len(keepalives) == (1 if answered else 0)
 
 
 def test_latest_in_a_wait(bus: Emulator, consumer: Consumer, waiter: Waiter) -> None:
