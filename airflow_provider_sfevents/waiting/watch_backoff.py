@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.batches.next_batch import NextBatch
-from airflow_provider_sfevents.batches.position import open_position
+from airflow_provider_sfevents.batches.position import position_look
 from airflow_provider_sfevents.exceptions import SfEventsError
 from airflow_provider_sfevents.waiting import batch_status, watch_rules
 
@@ -39,7 +39,7 @@ class ConnectionState:
 class WatchBackoff:
     """Error state of one watcher.
 
-    :ivar settings, session: of the current round; the watcher sets them as it proceeds.
+    :ivar request, settings, session: of the current round; the watcher sets them as it proceeds.
     :ivar _kept: kind of the error that is recorded; empty: none; None: not known after a start.
     :ivar listens_since: time at which the watcher began to listen; None: it does not listen.
     """
@@ -138,8 +138,10 @@ class WatchBackoff:
         if self.session is None:
             return ""
         area = self.environment.area()
-        opened = open_position.opened(self.request, self.session, area, self.environment.store)
-        next_batch = NextBatch.after(opened.position, self.request.managed)
+        position = position_look.look(self.request, self.session, area, self.environment.store)
+        if position is None:
+            return ""
+        next_batch = NextBatch.after(position, self.request.managed)
         return f"{next_batch} {batch_status.read_status(next_batch, area).plan}"
 
 

@@ -17,7 +17,7 @@ from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.batches import recovery
 from airflow_provider_sfevents.batches.event_source import SETUP_SECONDS, resolve_first_start
 from airflow_provider_sfevents.batches.next_batch import NextBatch
-from airflow_provider_sfevents.batches.position import open_position
+from airflow_provider_sfevents.batches.position import open_position, position_look
 from airflow_provider_sfevents.batches.position.position_writes import Pin
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import LeaseHeldError, StagingError
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.batches.outcome import BatchRequest
     from airflow_provider_sfevents.positions.stores import PositionStore
     from airflow_provider_sfevents.pubsub.auth.session import Session
+    from airflow_provider_sfevents.pubsub.auth.settings import Settings
     from airflow_provider_sfevents.staging.area import StagingArea
     from airflow_provider_sfevents.waiting.batch_status import BatchStatus
     from airflow_provider_sfevents.waiting.wait_result import WaitResult
@@ -100,7 +101,7 @@ class Watcher:
     transport: str = ""
     _backoff: WatchBackoff = field(init=False)
     _batch: _Batch = field(init=False, default_factory=_Batch)
-    _fit: BatchRequest | None = field(init=False, default=None)
+    _resolved_for: Settings | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self._backoff = WatchBackoff(self.request, self.rules, self.environment)
@@ -142,12 +143,15 @@ class Watcher:
         area = await asyncio.to_thread(self.environment.area)
         transport = transport_for(self.request.topic, self.transport or settings.transport)
         self.request = replace(self.request, transport=transport.value)
+        if self._resolved_for != settings:
+            self._backoff.request = self.request
         async with self.environment.client(settings, transport) as client:
             session = self._backoff.session = await client.session()
-            if self._fit is None:
-                self._fit = await resolve_first_start(
+            if self._resolved_for != settings:
+                self._backoff.request = await resolve_first_start(
                     self.request, client, area, max_age_seconds=SETUP_SECONDS
                 )
+                self._resolved_for = settings
             look = await asyncio.to_thread(self._look, session, area)
             if look.status.held_by or not look.status.events:
                 self._batch.known_for = 0.0
@@ -179,7 +183,7 @@ class Watcher:
 
         self._backoff.listens_since = self.environment.now()
         self.environment.listening(self.request)
-        self._fit = None  # the subscription's setup may change until the next round
+        self._resolved_for = None  # the subscription's setup may change until the next round
         stop = asyncio.Event()
         looks = asyncio.create_task(self._stop_when_moved(look.next_batch, area, stop))
         try:
@@ -222,8 +226,11 @@ class Watcher:
         try:
             if session is None or self.environment.settings() != self._backoff.settings:
                 return True
-            opened = open_position.opened(self.request, session, area, self.environment.store)
-            return not NextBatch.after(opened.position, next_batch.managed).is_same(next_batch)
+            request = self._backoff.request
+            position = position_look.look(request, session, area, self.environment.store)
+            if position is None:
+                return not next_batch.topic_folder(area).after_forgetting(next_batch.epoch)
+            return not NextBatch.after(position, next_batch.managed).is_same(next_batch)
         except Exception as error:  # noqa: BLE001 - a failed look must not end the listening
             log.debug("Could not check whether %s has moved: %s", next_batch.batch_id, error)
             return False
@@ -272,7 +279,7 @@ class Watcher:
 
     def _look(self, session: Session, area: StagingArea) -> _Look:
         """Read the state of the next batch. Blocks."""
-        request = self._fit or self.request
+        request = self._backoff.request
         opened = open_position.opened(request, session, area, self.environment.store)
         next_batch = NextBatch.after(opened.position, request.managed)
         store = self.environment.store(session.org_id)

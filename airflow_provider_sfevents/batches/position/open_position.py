@@ -74,18 +74,9 @@ def open_position(
         point.
     :raises LeaseHeldError: another task is about to begin the position.
     """
-    # Receipts first: a batch that is committed in between must not look like a lost position.
-    landed = newest_landed(folder)
-    position = stores.read(store)
+    position = read_checked(request, session, folder, store, staging_id)
     if position is None:
         return _begin(request, session, folder, store, staging_id)
-    ownership.check_org(position, session.org_id, session.instance_url, store.where)
-    ownership.check_transport(position, request.transport, store.where)
-    if request.owns:
-        ownership.check_owner(position, request.run, store.where)
-    refuse_stale(position, landed, store.where)
-    refuse_second_in_run(position, request, store.where)
-    refuse_elsewhere(position, staging_id, store.where)
     by_task = position.committed_by.dag and not position.batch_number
     if by_task and request.initial_replay != position.initial_replay:
         log.warning(
@@ -96,6 +87,29 @@ def open_position(
             request.initial_replay,
         )
     return Opened(position=position)
+
+
+def read_checked(
+    request: BatchRequest,
+    session: Session,
+    folder: TopicFolder,
+    store: PositionStore,
+    staging_id: str,
+) -> Position | None:
+    """Read the position and check it; None: the store has none."""
+    # Receipts first: a batch that is committed in between must not look like a lost position.
+    landed = newest_landed(folder)
+    position = stores.read(store)
+    if position is None:
+        return None
+    ownership.check_org(position, session.org_id, session.instance_url, store.where)
+    ownership.check_transport(position, request.transport, store.where)
+    if request.owns:
+        ownership.check_owner(position, request.run, store.where)
+    refuse_stale(position, landed, store.where)
+    refuse_second_in_run(position, request, store.where)
+    refuse_elsewhere(position, staging_id, store.where)
+    return position
 
 
 def opened(

@@ -7,8 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from upath import UPath
 
-from tests.integration.batches.conftest import Consumer, publish
+from airflow_provider_sfevents.pubsub.bounds import Bounds
+from airflow_provider_sfevents.staging.area import StagingArea
+from tests.integration.batches.conftest import TOPIC, Consumer, age_records, publish
 from tests.integration.triggers.conftest import Watch, until, wrong
 
 if TYPE_CHECKING:
@@ -104,6 +107,47 @@ def test_a_replay_id_that_is_refused(consumer: Consumer, bus: Emulator) -> None:
             await asyncio.to_thread(consumer.run_once)
             publish(bus, 4, 3)
             assert (await watch.announced_events())["events"] == 3
+
+    asyncio.run(scenario())
+
+
+def test_a_forgotten_position_is_begun_by_the_watchers_own_api(
+    consumer: Consumer, bus: Emulator
+) -> None:
+    """A watcher in trouble looks at the position and writes none, so its next try begins it."""
+    consumer.transport = "streaming"
+    consumer.bounds = Bounds(idle_seconds=1.5)
+    publish(bus, 1, 1)
+    consumer.run_once()
+    age_records(consumer, 96)
+    bus.reset_replay_ids()
+    topic = StagingArea(UPath(consumer.root)).topic(bus.org.org_id, "orders", TOPIC)
+
+    async def scenario() -> None:
+        settings = replace(consumer.settings, transport="streaming")
+        async with Watch(consumer, settings=lambda: settings).running() as watch:
+            assert "refused /event/Order__e" in (await watch.announced())["trouble"]
+            topic.forget("2026-01-01T00:00:00+00:00", consumer.position.epoch)
+            consumer.positions.clear()
+            await until(lambda: consumer.positions, "the position is begun again")
+            assert consumer.position.transport == "streaming"
+
+    asyncio.run(scenario())
+
+
+def test_a_corrected_transport(consumer: Consumer, bus: Emulator) -> None:
+    """A watcher whose connection had the wrong API works again when it is corrected."""
+    publish(bus, 1, 1)
+    consumer.run_once()
+    transport = ["streaming"]
+
+    async def scenario() -> None:
+        watch = Watch(consumer, settings=lambda: replace(consumer.settings, transport=transport[0]))
+        async with watch.running():
+            assert "replay ids of transport 'pubsub'" in (await watch.announced())["trouble"]
+            publish(bus, 2, 2)
+            transport[0] = "pubsub"
+            assert (await watch.announced_events())["events"] == 2
 
     asyncio.run(scenario())
 

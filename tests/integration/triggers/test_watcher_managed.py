@@ -57,12 +57,14 @@ def test_a_watcher_gives_the_slot_to_the_run(bus: Emulator, consumer: ManagedCon
 def test_what_is_wrong_with_the_subscription_is_told(
     bus: Emulator, consumer: ManagedConsumer
 ) -> None:
-    """An error of the subscription fails a run with the message; the watcher continues."""
+    """An error of the subscription fails a run with the message; it begins no position."""
     define(bus, error_recovery_replay="LATEST")
 
     async def scenario() -> None:
         async with Watch(consumer, request=MANAGED).running() as watch:
             said = await watch.announced()
             assert "errorRecoveryReplay LATEST" in said["trouble"]
+            await watch.stays_silent(350)
 
     asyncio.run(scenario())
+    assert consumer.positions == {}
