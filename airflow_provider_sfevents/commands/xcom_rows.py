@@ -20,7 +20,7 @@ from airflow_provider_sfevents.commands.variable_rows import told
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.positions.record import Position
 from airflow_provider_sfevents.positions.record_text import xcom_key
-from airflow_provider_sfevents.positions.xcom import newest
+from airflow_provider_sfevents.positions.xcom import newest, next_number, numbered, split
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Row:
-    """A record and the task instance that it is stored with."""
+    """A record as it is stored, and the task instance that it is stored with."""
 
     record: str
     dag: str
@@ -63,7 +63,8 @@ class XComRows:
     def get(self) -> str | None:
         with told(self.where, "read"), create_session() as session:
             rows = _rows(self._key, session)
-        return newest((row.record for row in rows), self._of, self.where)
+        found = newest((row.record for row in rows), self._of, self.where)
+        return None if found is None else split(found)[1]
 
     def set(self, record: str) -> None:
         with told(self.where, "written"), create_session() as session:
@@ -76,7 +77,8 @@ class XComRows:
                     "task instance to store one with. Run the DAG once with the replay id as the "
                     "operator's `initial_replay`; or use another `position_store`."
                 )
-            self._write(_in_newest_run(written, session), record, session)
+            stored = numbered(record, next_number(row.record for row in rows))
+            self._write(_in_newest_run(written, session), stored, session)
 
     def delete(self) -> None:
         with told(self.where, "deleted"), create_session() as session:
@@ -117,7 +119,7 @@ def xcom_orgs(consumer: str, topic: str) -> set[str]:
 
 
 def _of(row: _Row, where: str) -> tuple[str, str, str]:
-    position = Position.from_json(row.record, where)
+    position = Position.from_json(split(row.record)[1], where)
     return position.org_id, position.consumer, position.topic
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, TransportError
@@ -16,6 +17,8 @@ log = logging.getLogger(__name__)
 
 KEPT_ROWS = 10
 """Number of a position's XComs that are kept; each read of the position fetches them all."""
+
+_NUMBER = re.compile(r'\{"write": ([0-9]+), ')
 
 Row = tuple[int, str, str, int]
 """Running number of a record, and the XCom's run, task and map index."""
@@ -31,6 +34,8 @@ class XComStore:
       depends on the database. So the values of all runs are pulled, and the records themselves say
       which is the newest. (Without `map_indexes` Airflow returns all values, in no order; with
       `None` only one, and none of a mapped task.)
+    - Several runs may write records of one batch number: a commit, then keepalives. So each record
+      has the number of its write, which is that of the last record the task sees, and one more.
     - A record that was deleted with its run, or is filtered out, is noticed by comparison with the
       receipts in the staging area.
     - A task cannot request only the last few values from Airflow, but only all of them. So each
@@ -72,23 +77,26 @@ class XComStore:
 
     def get(self) -> str | None:
         try:
-            pulled = self._pull()
-            kept = self._state.get(self._key)
+            pulled, kept = self._pull(), self._kept()
         except Exception as error:
             raise TransportError(
                 f"{self.where} could not be read: {type(error).__name__}: {error}. Nothing was "
                 "fetched; try again when Airflow's API server answers."
             ) from error
-        found = [*pulled, *([kept] if kept is not None else [])]
-        record = newest(found, self._of, self.where, self.whose)
-        if record is not None and record not in pulled:
-            self.set(record)
-        return record
+        found = newest([*pulled, *kept], self._of, self.where, self.whose)
+        if found is not None and found not in pulled:
+            self._push(lambda: found)
+        return None if found is None else split(found)[1]
 
     def set(self, record: str) -> None:
+        self._push(lambda: numbered(record, next_number([*self._pull(), *self._kept()])))
+
+    def _push(self, made: Callable[[], str]) -> None:
+        """Write what `made` returns; it may read what is there."""
         try:
-            self._state.set(self._key, record)
-            self._ti.xcom_push(self._key, record)
+            text = made()
+            self._state.set(self._key, text)
+            self._ti.xcom_push(self._key, text)
         except Exception as error:
             raise TransportError(
                 f"{self.where} could not be written: {type(error).__name__}: {error}. What has "
@@ -104,6 +112,10 @@ class XComStore:
             task_ids=self._tasks, key=key or self._key, include_prior_dates=True
         )
         return [value for value in values or [] if value is not None]
+
+    def _kept(self) -> list[Any]:
+        """Return the record in the task's own state, if there is one."""
+        return [value for value in [self._state.get(self._key)] if value is not None]
 
     def _remove_old(self) -> None:
         """Remove the oldest XComs of this position, and record which ones are left."""
@@ -145,17 +157,35 @@ def _remove(**row: Any) -> None:
     XCom.delete(**row)
 
 
+def numbered(record: str, number: int) -> str:
+    """Return a record with the number of its write, as it is stored."""
+    return f'{{"write": {number}, {record.removeprefix("{")}'
+
+
+def split(stored: str) -> tuple[int, str]:
+    """Return the number of a stored record, 0 without one, and the record."""
+    found = _NUMBER.match(stored)
+    return (int(found[1]), "{" + stored[found.end() :]) if found else (0, stored)
+
+
+def next_number(stored: Iterable[Any]) -> int:
+    """Return the number of the next write."""
+    return 1 + max((split(str(one))[0] for one in stored), default=0)
+
+
 def newest(
     records: Iterable[Any], of: tuple[str, str, str], where: str, whose: Whose | None = None
 ) -> str | None:
     """Pick the record with the highest batch number in the epoch last written to.
 
-    :param records: of any org, consumer and topic.
+    Of several with that batch number it is the one that was written last.
+
+    :param records: as they are stored, of any org, consumer and topic.
     :param of: the org id, consumer and topic that count.
     :raises ConfigurationError: one of them is no position.
     """
     whose = whose or Whose()
-    found = {str(record): Position.from_json(str(record), where, whose) for record in records}
+    found = {text: Position.from_json(split(text)[1], where, whose) for text in map(str, records)}
     own = {
         record: position
         for record, position in found.items()
@@ -165,4 +195,4 @@ def newest(
         return None
     epoch = max(own.values(), key=lambda position: position.committed_at).epoch
     of_epoch = {record: position for record, position in own.items() if position.epoch == epoch}
-    return max(of_epoch, key=lambda record: of_epoch[record].batch_number)
+    return max(of_epoch, key=lambda text: (of_epoch[text].batch_number, split(text)[0]))

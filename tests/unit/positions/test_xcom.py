@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, TransportError
-from airflow_provider_sfevents.positions import stores
+from airflow_provider_sfevents.positions import record, stores
 from airflow_provider_sfevents.positions.store_choice import open_store
-from airflow_provider_sfevents.positions.xcom import KEPT_ROWS, XComStore, newest
+from airflow_provider_sfevents.positions.xcom import KEPT_ROWS, XComStore, newest, numbered, split
 from tests.unit.positions.building import ORG, TOPIC, begun
 
 if TYPE_CHECKING:
@@ -44,6 +44,9 @@ class Runs:
 
     def positions(self, key: str = KEY) -> list[Any]:
         return [one[3] for one in self.pushed if one[2] == key]
+
+    def records(self) -> list[str]:
+        return [split(text)[1] for text in self.positions()]
 
 
 class State:
@@ -123,6 +126,23 @@ def test_the_highest_batch_number_counts_whatever_the_order() -> None:
     assert stores.read(opened(runs.task("r9", "load"))) == at(3)
 
 
+def test_a_second_record_of_a_batch_number_counts() -> None:
+    """A keepalive after a commit of an earlier run counts, also when that run is cleared."""
+    runs = Runs()
+    committed = at(3)
+    quiet = record.move_on(committed, "0b", "2026-01-05T00:00:00+00:00")
+    stores.write(opened(runs.task("r1", "load")), committed)
+    stores.write(opened(runs.task("r2", "load")), quiet)
+    assert stores.read(opened(runs.task("r3", "load"))) == quiet
+    own = [one for one in runs.pushed if one[0] == "r1"]
+    cleared = opened(runs.task("r1", "load"))
+    runs.pushed, others = [], runs.pushed  # of runs with a later logical date it sees none
+    assert stores.read(cleared) == committed
+    assert runs.pushed == own
+    runs.pushed += others
+    assert stores.read(opened(runs.task("r3", "load"))) == quiet
+
+
 def test_a_retry_finds_what_its_first_try_pushed() -> None:
     """A retry finds its first try's position, whose XCom Airflow deleted, and pushes it again."""
     runs = Runs()
@@ -137,7 +157,7 @@ def test_only_the_last_records_are_kept() -> None:
     for batch_number in range(3 * KEPT_ROWS):
         stores.write(pruning(runs, f"r{batch_number}"), at(batch_number))
     kept = [at(batch_number).to_json() for batch_number in range(2 * KEPT_ROWS, 3 * KEPT_ROWS)]
-    assert (runs.positions(), len(runs.positions(f"{KEY}.rows"))) == (kept, KEPT_ROWS)
+    assert (runs.records(), len(runs.positions(f"{KEY}.rows"))) == (kept, KEPT_ROWS)
     assert stores.read(pruning(runs, "later")) == at(3 * KEPT_ROWS - 1)
 
 
@@ -147,7 +167,7 @@ def test_a_run_that_writes_often_removes_no_other_record() -> None:
     stores.write(pruning(runs, "r1"), at(0))
     for _ in range(2 * KEPT_ROWS):
         stores.write(pruning(runs, "r2"), at(1))
-    assert runs.positions() == [at(0).to_json(), at(1).to_json()]
+    assert runs.records() == [at(0).to_json(), at(1).to_json()]
 
 
 def test_records_of_another_consumer_are_left_alone() -> None:
@@ -207,14 +227,27 @@ def test_outside_of_a_task_there_are_no_xcoms() -> None:
         opened(None)
 
 
-@given(st.lists(st.integers(0, 20), min_size=1), st.randoms(use_true_random=False))
+@given(st.lists(st.integers(0, 3), min_size=1), st.randoms(use_true_random=False))
 def test_the_newest_of_an_epoch_has_the_highest_batch_number(
     batch_numbers: list[int], shuffler: random.Random
 ) -> None:
-    """The newest record of an epoch is the one with the highest batch number."""
-    records = [at(batch_number).to_json() for batch_number in batch_numbers]
+    """The newest record of an epoch has the highest batch number, and is the last one of it."""
+    records = [
+        numbered(replace(at(batch_number), events_total=write).to_json(), write)
+        for write, batch_number in enumerate(batch_numbers)
+    ]
+    last = max(range(len(records)), key=lambda write: (batch_numbers[write], write))
+    expected = records[last]
     shuffler.shuffle(records)
-    assert newest(records, OF, "here") == at(max(batch_numbers)).to_json()
+    assert newest(records, OF, "here") == expected
+
+
+@given(st.integers(0, 10**9))
+def test_a_record_survives_its_number(number: int) -> None:
+    """A record is the same text after its number is taken off; one without a number has 0."""
+    text = at(3).to_json()
+    assert split(numbered(text, number)) == (number, text)
+    assert split(text) == (0, text)
 
 
 def test_after_a_reset_the_new_epoch_counts() -> None:
