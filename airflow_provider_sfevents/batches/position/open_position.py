@@ -327,8 +327,8 @@ def _begin(
     """Write the position with batch number 0 before an event is requested; draft it at `latest`.
 
     If two first runs start at once, one begins the position and the other gives way. A run that
-    takes over from one that died, or only seemed to, begins the same epoch: the other, if it wakes
-    up, writes the same record.
+    takes over from one that died, or only seemed to, begins the same epoch, so that no event is in
+    two of them if the other wakes up.
 
     :raises LeaseHeldError: another first run is about to begin.
     """
@@ -374,8 +374,8 @@ def _first_position(
     except ConfigurationError:  # half a record, on a store that keeps what a killed task wrote
         folder.begin_anew(first.to_json())
         return first
-    # The DAG's `initial_replay` may have changed since, and this task knows the area's id.
-    return replace(said, replay_id=start, initial_replay=start, staging_id=staging_id)
+    # The epoch alone is kept: the DAG may have changed since, its task been renamed.
+    return replace(first, epoch=said.epoch, committed_at=said.committed_at)
 
 
 def _forgotten_losses(forgotten: Forgotten | None, start: str) -> tuple[LossWindow, ...]:

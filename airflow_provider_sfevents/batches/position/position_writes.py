@@ -67,13 +67,16 @@ class Pin:
 def write_first(position: Position, store: PositionStore, folder: TopicFolder) -> None:
     """Write the first record of an epoch, read it back, and record the epoch's origin.
 
-    :raises LeaseHeldError: another task has begun another epoch at the same moment.
+    :raises LeaseHeldError: another task has begun the position at the same moment.
     """
     try:
         stores.write(store, position)
     except PositionConflictError as conflict:
         found = stores.read(store)
-        if found is None or found.epoch == position.epoch:
+        if found is None or (found.epoch, found.committed_by) == (
+            position.epoch,
+            position.committed_by,
+        ):
             raise
         by = found.committed_by
         raise LeaseHeldError(

@@ -1,15 +1,28 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
+from upath import UPath
 
 from airflow_provider_sfevents.batches.position.open_position import (
     EpochStart,
     Landed,
+    open_position,
     refuse_lost,
     refuse_stale,
 )
 from airflow_provider_sfevents.exceptions import PositionConflictError
+from airflow_provider_sfevents.positions.stores import MappingStore
+from airflow_provider_sfevents.pubsub.auth.secret import Secret
+from airflow_provider_sfevents.pubsub.auth.session import Session
+from airflow_provider_sfevents.staging.area import StagingArea
 from tests.unit.batches.building import position, request, run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from airflow_provider_sfevents.positions.record import Position
 
 WHERE = "Variable 'x'"
 
@@ -42,6 +55,24 @@ def test_an_epoch_that_began_without_landing_is_no_first_run_either() -> None:
     said = str(raised.value)
     assert "run day-1 of orders.land has begun epoch e1 at 2026-01-01" in said
     assert "another Airflow works with the same staging area" in said
+
+
+def test_a_first_run_that_was_never_pinned_leaves_only_its_epoch(tmp_path: Path) -> None:
+    """After a first run at `latest` that failed, task, transport and host are the next one's."""
+    folder = StagingArea(UPath(tmp_path)).topic("00D1", "orders", "/event/Order__e")
+    store = MappingStore({}, "orders")
+
+    def first_run(host: str, **changes: str) -> Position:
+        task, transport = changes["task"], changes["transport"]
+        wanted = request(run(1, task=task), initial_replay="latest", transport=transport)
+        session = Session(token=Secret("t"), instance_url=host, org_id="00D1")
+        return open_position(wanted, session, folder, store, "area-1").position
+
+    failed = first_run("https://old.example.com", task="land", transport="pubsub")
+    begun = first_run("https://new.example.com", task="load", transport="streaming")
+    assert (begun.epoch, begun.committed_at) == (failed.epoch, failed.committed_at)
+    assert (begun.owner, begun.committed_by.task) == ("orders.load", "load")
+    assert (begun.transport, begun.instance_url) == ("streaming", "https://new.example.com")
 
 
 @pytest.mark.parametrize(
