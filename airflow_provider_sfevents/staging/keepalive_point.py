@@ -26,7 +26,7 @@ class KeepalivePoint(SidecarFile):
 
     :param replay_id: hex.
     :param seen_at: when the keepalive came, by that machine's clock; ISO-8601, UTC. Used for
-        warnings only.
+        warnings; over the Streaming API also to tell whether a refused replay id lost events.
     :param after: the replay point (text form) after which the keepalive came: the end of the last
         staged file, or the start of the next batch.
     """
