@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.exceptions import (
@@ -29,6 +30,9 @@ from airflow_provider_sfevents.pubsub.topic_names import least_retention
 from airflow_provider_sfevents.replay_point import EARLIEST, LATEST, ReplayPoint
 from airflow_provider_sfevents.streaming.message_columns import created_at
 from airflow_provider_sfevents.streaming.session_slots import TURN_SECONDS
+
+_MARGIN = timedelta(minutes=10)
+"""For clocks that differ, and a connection that is lost some time before it is noticed."""
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -265,7 +269,8 @@ class StreamingSource:
         """
         if self._listened_at is None or not self._start.is_replay_id:
             return False
-        return self._clock.now() - self._listened_at < least_retention(self._topic)
+        kept_for = least_retention(self._topic) - _MARGIN
+        return self._clock.now() - self._listened_at < kept_for
 
     async def _delivery(
         self, events: Sequence[StreamedEvent], *, is_idle: bool = False, is_keepalive: bool = True

@@ -259,7 +259,7 @@ def expire(bus: Emulator, consumer: Consumer) -> str:
     return consumer.position.replay_id
 
 
-def age_records(consumer: Consumer, hours: int) -> None:
+def age_records(consumer: Consumer, hours: float) -> None:
     """Make records older by so many hours, because a worker's clock is the machine's."""
 
     def earlier(text: str) -> str:
