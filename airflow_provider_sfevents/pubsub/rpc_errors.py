@@ -47,7 +47,7 @@ _NOT_THE_API = ErrorMeaning(
 # The HTTP status codes that gRPC reads as UNAVAILABLE ("HTTP to gRPC Status Code Mapping").
 _AWAY = ErrorMeaning(
     ErrorKind.TRANSIENT,
-    "A gateway on the way has no service to pass the call to just now: try again; if it stays, "
+    "A gateway on the way is busy, or does not reach the service just now: try again; if it stays, "
     "check network and proxy.",
 )
 

@@ -18,6 +18,7 @@ from airflow_provider_sfevents.exceptions import (
     TopicError,
     TransportError,
 )
+from airflow_provider_sfevents.pubsub.auth import org_http
 from airflow_provider_sfevents.streaming.bayeux_messages import HANDSHAKE, SUBSCRIBE, read
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def failure_of_status(status: int, body: str) -> Failure:
     said = f"{status}::{' '.join(body.split())[:100] or 'without a text'}"
     if status == 401:
         return Failure("log in", AuthenticationError(_sentence("a request", said, _LOG_IN)))
-    remedy = "Try again later." if status >= 500 or status in _BUSY else _OTHERS
+    remedy = "Try again later." if org_http.passes(status) else _OTHERS
     return Failure("wait", TransportError(_sentence("a request", said, remedy)))
 
 
@@ -110,7 +111,6 @@ def advised(message: Message) -> str:
 
 BETWEEN = (502, 504)
 """Statuses of a gateway that did not get, or did not pass on, the service's answer."""
-_BUSY = (408, 429)
 _OTHERS = "Is there a proxy or a sign-on page between?"
 _LOG_IN = "Check the connection's login and the user's permission API Enabled."
 _CLIENTS = (

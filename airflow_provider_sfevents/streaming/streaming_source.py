@@ -31,9 +31,6 @@ from airflow_provider_sfevents.replay_point import EARLIEST, LATEST, ReplayPoint
 from airflow_provider_sfevents.streaming.message_columns import created_at
 from airflow_provider_sfevents.streaming.session_slots import TURN_SECONDS
 
-_MARGIN = timedelta(minutes=10)
-"""For clocks that differ, and a connection that is lost some time before it is noticed."""
-
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
     from datetime import datetime
@@ -45,6 +42,9 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.streaming.session_slots import SessionSlots
     from airflow_provider_sfevents.streaming.streaming_session import StreamingSession
 
+
+_MARGIN = timedelta(minutes=10)
+"""For clocks that differ, and a connection that is lost some time before it is noticed."""
 
 logger = logging.getLogger(__name__)
 

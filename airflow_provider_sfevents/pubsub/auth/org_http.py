@@ -19,6 +19,14 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.pubsub.auth.settings import Settings
 
 
+_BUSY = (408, 429)  # a timeout, and too many requests
+
+
+def passes(status: int) -> bool:
+    """Tell whether an HTTP status means that the service is away or busy: trying again helps."""
+    return status >= 500 or status in _BUSY
+
+
 class SecretBody:
     """A request's body that no frame of httpx shows: a dict or bytes would be a local variable."""
 

@@ -10,7 +10,7 @@ from airflow_provider_sfevents.exceptions import (
     ConfigurationError,
     TransportError,
 )
-from airflow_provider_sfevents.pubsub.auth import oauth_errors
+from airflow_provider_sfevents.pubsub.auth import oauth_errors, org_http
 from airflow_provider_sfevents.pubsub.auth.jwt_assertion import sign_assertion
 from airflow_provider_sfevents.pubsub.auth.secret import NO_SECRET, Secret
 from airflow_provider_sfevents.pubsub.auth.settings import (
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     import httpx
 
 PATH = "/services/oauth2/token"
-_BUSY = (408, 429)  # HTTP: a timeout, and too many requests
 _JWT_GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 
 
@@ -78,7 +77,7 @@ def read_grant(answer: httpx.Response, login: OAuthLogin, now: datetime) -> Toke
     :raises ConfigurationError: the host is no Salesforce login.
     :raises TransportError: the host is away or busy, or asks to try again.
     """
-    if answer.status_code >= 500 or answer.status_code in _BUSY:
+    if org_http.passes(answer.status_code):
         raise TransportError(
             f"{login.login_url} answered the login with HTTP {answer.status_code}. Try again later."
         )

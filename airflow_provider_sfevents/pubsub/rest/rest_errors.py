@@ -16,6 +16,7 @@ from airflow_provider_sfevents.exceptions import (
     QuotaExceededError,
     TransportError,
 )
+from airflow_provider_sfevents.pubsub.auth import org_http
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.exceptions import SfEventsError
@@ -25,7 +26,6 @@ SESSION_REFUSED = "INVALID_SESSION_ID"
 PASSING = frozenset(
     {"SERVER_UNAVAILABLE", "UNABLE_TO_LOCK_ROW", "QUERY_TIMEOUT", "UNKNOWN_EXCEPTION"}
 )
-_BUSY = (408, 429)
 REMEDIES = {
     "API_DISABLED_FOR_ORG": (
         "This edition has no API access, or the user lacks it: give the user the permission API "
@@ -97,7 +97,7 @@ def rest_error(doing: str, status: int, body: bytes, path: str) -> SfEventsError
         return QuotaExceededError(
             f"{said}. The org's API requests of 24 hours are used up: wait, or read fewer records."
         )
-    if status >= 500 or status in _BUSY or code in PASSING:
+    if org_http.passes(status) or code in PASSING:
         return TransportError(f"{said}. Try again later.")
     return ConfigurationError(f"{said}. {_remedy(code, status, path)}")
 

@@ -46,7 +46,7 @@ from airflow_provider_sfevents.spark.current_state.intake.landed_events import (
     LandedEvents,
     entity_columns,
 )
-from airflow_provider_sfevents.spark.current_state.state_tables import open_state, progress_of
+from airflow_provider_sfevents.spark.current_state.state_tables import open_state_of, progress_of
 from airflow_provider_sfevents.spark.files import Files
 from airflow_provider_sfevents.spark.landing.land_batch import land
 from airflow_provider_sfevents.spark.landing.staged_batch import ensure_staged
@@ -97,7 +97,7 @@ def land_and_apply(
     """
     if options.flush:
         return _flush(spark, options, stores)
-    state = _open(spark, options, stores)
+    state = open_state_of(spark, options, stores)
     with ExitStack() as runs:
         start = partial(_started, runs, state, options)
         # A thread that decides ends before the run, whose folder it writes to.
@@ -173,7 +173,7 @@ def flush_transaction(
     :raises PositionConflictError: the batch has not been applied.
     """
     began = time.monotonic()
-    state = _open(spark, options, stores)
+    state = open_state_of(spark, options, stores)
     batch = batch_of(manifest)
     with _run(state, options) as run:
         progress, admission = _admitted(run, batch)
@@ -188,17 +188,6 @@ def flush_transaction(
             counts = standing(run, batch)
     _log_counts(batch, counts, began)
     return counts
-
-
-def _open(spark: SparkSession, options: ApplyOptions, stores: Stores | None) -> StateTables:
-    return open_state(
-        spark,
-        options.current_state,
-        options.table_format,
-        options.landing_folder,
-        row_changes=options.row_changes,
-        stores=stores,
-    )
 
 
 def _run(state: StateTables, options: ApplyOptions) -> ApplyRun:

@@ -277,7 +277,6 @@ def _writes(
 
 
 def _batch(rows: list[dict[str, Any]], folding: Folding) -> pa.RecordBatch:
-
     own = {column.name: arrow_type(column.type) for column in folding.layout.columns}
     instant, order = pa.timestamp("us", tz="UTC"), ("generation", "batch_number", "ordinal")
     event = [(f"event_{part}", pa.int64()) for part in order]

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.changes.fields import Layout
     from airflow_provider_sfevents.spark.changes.resync_entries import ResyncEntry
     from airflow_provider_sfevents.spark.changes.source import Progress
+    from airflow_provider_sfevents.spark.current_state.current_state_options import (
+        CurrentStateOptions,
+    )
     from airflow_provider_sfevents.spark.stores.object_files import Stores
     from airflow_provider_sfevents.spark.tables.interface import Dialect
     from airflow_provider_sfevents.spark.tables.table_options import RowChanges
@@ -278,6 +281,20 @@ def progress_of(text: str) -> Progress | None:
 
 def history_name(entity: str) -> str:
     return f"{entity}_history"
+
+
+def open_state_of(
+    spark: SparkSession, options: CurrentStateOptions, stores: Stores | None
+) -> StateTables:
+    """Open the tables that a job's options name, as `open_state`."""
+    return open_state(
+        spark,
+        options.current_state,
+        options.table_format,
+        options.landing_folder,
+        row_changes=options.row_changes,
+        stores=stores,
+    )
 
 
 def open_state(
