@@ -2,10 +2,10 @@
 
 The peer's changes are decoded and in a table already; it merges them into a table with the same
 rows: what changed is set, what is new is inserted, what is gone is deleted. It keeps no order, no
-identities and no resync entries. Of the changes 90 % are updates of four fields, 5 % creations and
-5 % deletions. Applying counts with what it adds to a landing: a batch is landed into a table of its
-own, then landed and applied as a task does. Warm: all in one session, in turn, medians; each round
-has changes of its own.
+identities and no resync entries, and its session has Spark's own settings. Of the changes 90 % are
+updates of four fields, 5 % creations and 5 % deletions. Applying counts with what it adds to a
+landing: a batch is landed into a table of its own, then landed and applied as a task does. Warm:
+all in one application, in turn, medians; each round has changes of its own.
 
 `python -m benchmarks.applying 2000000 iceberg` has one Iceberg table of that many records.
 """
@@ -36,6 +36,7 @@ from airflow_provider_sfevents.spark.current_state.snapshot.snapshot_options imp
 from airflow_provider_sfevents.spark.current_state.state_tables import open_state
 from airflow_provider_sfevents.spark.landing.land_batch import land
 from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
+from airflow_provider_sfevents.spark.tables.sessions import READING, SETTLED, reading_session
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Manifest, Part
 from benchmarks.landing import seconds, session, settings
@@ -119,6 +120,7 @@ class Bench:
         apply_snapshot(self.spark, snapshot)
         state = open_state(self.spark, self.current_state, self.table_format)
         self.session = state.spark
+        self.plain = _plain(state.spark)
         self.ours = state._dialect.identifier(ENTITY)  # noqa: SLF001 - to read it
         self.peers = state._dialect.identifier("peer")  # noqa: SLF001 - a table beside it
         names = ", ".join(f"`{name}`" for name in FIELDS)
@@ -256,16 +258,15 @@ class Bench:
             )
             table = table.set_column(at, name, typed)
         pq.write_table(table, self.folder / "changes.parquet")
-        self.session.read.parquet(str(self.folder / "changes.parquet")).createOrReplaceTempView(
-            "changes"
-        )
+        decoded = self.plain.read.parquet(str(self.folder / "changes.parquet"))
+        decoded.createOrReplaceTempView("changes")
 
     def _merge(self) -> None:
         sets = ", ".join(f"t.`{name}` = c.`{name}`" for name in CHANGED)
         names = ["record_id", *FIELDS]
         columns = ", ".join(f"`{name}`" for name in names)
         given = ", ".join(f"c.`{name}`" for name in names)
-        self.session.sql(
+        self.plain.sql(
             f"MERGE INTO {self.peers} t USING changes c ON t.record_id = c.record_id "  # noqa: S608
             f"WHEN MATCHED AND c.op = 'DELETE' THEN DELETE WHEN MATCHED THEN UPDATE SET {sets} "
             f"WHEN NOT MATCHED THEN INSERT ({columns}) VALUES ({given})"
@@ -288,6 +289,14 @@ class Bench:
 
     def _replay_id(self, ordinal: int) -> bytes:
         return f"{self._sequence}-{ordinal}".encode()
+
+
+def _plain(spark: SparkSession) -> SparkSession:
+    """Make a session with the catalogs of this one, and Spark's own settings."""
+    plain = reading_session(spark, {})
+    for key in {**SETTLED, **READING}:
+        plain.conf.unset(key)
+    return plain
 
 
 def _sql(kind: str) -> str:

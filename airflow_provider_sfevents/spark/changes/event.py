@@ -98,14 +98,10 @@ class Change:
     @property
     def updates_a_prefix(self) -> bool:
         """True for an UPDATE that names fields of every record of a prefix."""
+        if self.change_type != "UPDATE" or self.defect:
+            return False
         one = self.addressed
-        return bool(
-            self.change_type == "UPDATE"
-            and one.prefixes
-            and not one.whole
-            and self.fields
-            and not self.defect
-        )
+        return bool(one.prefixes and not one.whole and self.fields)
 
     @property
     def is_about_the_entity(self) -> bool:
@@ -135,9 +131,9 @@ class Change:
 
         Either may be missing.
         """
-        one = self.addressed
         if not self.is_about_the_entity:
             return self, None
+        one = self.addressed
         if self.change_type == OVERFLOW or not self.entity:
             return None, self
         wildcards = tuple(f"{prefix}*" for prefix in one.prefixes)

@@ -143,7 +143,8 @@ def updated(
             elif name in change.diffs:
                 after |= _with_diff(columns, after, given)
             else:
-                after |= {column.name: _settled(given.get(column.name)) for column in columns}
+                for column in columns:
+                    after[column.name] = _settled(given.get(column.name))
         except UnpatchableError as reason:
             problems[name] = Problem("diff", str(reason))
         except _ImmovableError as reason:

@@ -22,6 +22,11 @@ ENTRY_SQL = ", ".join(tables.RESYNC_SQL.split(", ")[2:])
 ENTRY_NAMES = tuple(column.split()[0] for column in ENTRY_SQL.split(", "))
 STATE_SQL = ", ".join(tables.ROW_SQL.split(", ")[1:])
 
+_ORDER_PARTS = {
+    prefix: tuple(f"{prefix}_{part}" for part in EventOrder._fields)
+    for prefix in ("applied", "event", "since", "last", "seen", "settled")
+}
+
 VALID_FROM, VALID_TO, WAS_READ = "valid_from", "valid_to", "was_read"
 
 
@@ -49,19 +54,14 @@ def history_sql(layout: Layout) -> str:
 def order_of(row: Mapping[str, Any], prefix: str = "applied") -> EventOrder:
     """Read an event's order from three columns of a row.
 
-    :param prefix: of the three columns: `applied`, `event`, `since`, `last`.
+    :param prefix: of the three columns: `applied`, `event`, `since`, `last`, `seen`.
     """
-    return EventOrder(
-        row[f"{prefix}_generation"], row[f"{prefix}_batch_number"], row[f"{prefix}_ordinal"]
-    )
+    generation, batch_number, ordinal = _ORDER_PARTS[prefix]
+    return EventOrder(row[generation], row[batch_number], row[ordinal])
 
 
 def order_parts(order: EventOrder, prefix: str = "applied") -> dict[str, int]:
-    return {
-        f"{prefix}_generation": order.generation,
-        f"{prefix}_batch_number": order.batch_number,
-        f"{prefix}_ordinal": order.ordinal,
-    }
+    return dict(zip(_ORDER_PARTS[prefix], order, strict=True))
 
 
 def state_of(row: Mapping[str, Any], columns: Iterable[Column]) -> RecordState:

@@ -58,6 +58,9 @@ READING: Mapping[str, str] = {
     "spark.sql.icu.caseMappings.enabled": "false",
     # The splits of a batch are read by the same code, which Java then compiles once.
     "spark.sql.codegen.useIdInClassName": "false",
+    # Java does not compile longer methods, and code for a whole stage has one for a row of a MERGE
+    # of 33 columns; without it the methods are short.
+    "spark.sql.codegen.hugeMethodLimit": "8000",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(64 * 1024 * 1024),
     # Spark holds as many rows of each column; 4096 of 100 kB, its default, need 400 MB.

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.schema.event_columns import EventType
     from airflow_provider_sfevents.spark.schema.evolution import Evolution, OnTypeChange
 
-_IN_A_TASK = 10_000
+_IN_A_TASK = 50_000
 """Number of events that one task converts."""
 
 
