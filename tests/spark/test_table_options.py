@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.harness.jars import Jars, or_skip
+from tests.spark.event_schemas import SCHEMAS
 from tests.spark.lakes import Tables, by_path, upkeep
+from tests.spark.orgs import A, B, CurrentState, event
 from tests.spark.readers import READERS, read_rows
 
 if TYPE_CHECKING:
@@ -83,3 +87,37 @@ def test_event_tables_are_made_with_the_options_asked_for(
     for read in READERS[tables.table_format]:
         rows = read_rows(read, tables.folder / "Order__e", ("batch_number", "batch_ordinal"))
         assert rows == expected, read.__name__
+
+
+def test_statistics_of_records_are_those_that_find_what_is_new(
+    jars: Jars, spark: Any, staging: Staging, tmp_path: Path
+) -> None:
+    """Delta has the range of the key, of the apply's columns and of a record's times alone."""
+    or_skip(lambda: jars.delta)
+    staging.schemas["dated_account"] = SCHEMAS["dated_account"] = {
+        **SCHEMAS["org_account"],
+        "fields": [
+            *SCHEMAS["org_account"]["fields"],
+            {"name": "SystemModstamp", "type": ["null", "long"], "doc": "Data:DateTime"},
+        ],
+    }
+    options = {"new_entities": "empty", "history": True}
+    state = CurrentState(spark, str(tmp_path / "records"), "delta", staging, options)
+    created = [
+        event(staging, at, "CREATE", one, schema="dated_account", SystemModstamp=at, Industry="A")
+        for at, one in enumerate((A, B))
+    ]
+
+    state.apply(state.stage(*created))
+
+    of_apply = {"applied_generation", "applied_batch_number", "committed_at"}
+    own = {"record_id", "SystemModstamp"}
+    assert _ranges(tmp_path / "records" / "Account") == own | of_apply
+    assert _ranges(tmp_path / "records" / "Account_history") == own | {"valid_from"}
+
+
+def _ranges(table: Path) -> set[str]:
+    """Columns of which a Delta table's last commit has the least value."""
+    (log,) = sorted((table / "_delta_log").glob("*.json"))[-1:]
+    added = [one["add"] for one in map(json.loads, log.read_text().splitlines()) if "add" in one]
+    return {name for one in added for name in json.loads(one["stats"])["minValues"]}

@@ -17,6 +17,8 @@ from airflow_provider_sfevents.spark.changes.resync_entries import WHOLE_ENTITY
 from airflow_provider_sfevents.spark.current_state.frames import collected
 from airflow_provider_sfevents.spark.current_state.state_rows import (
     ENTRY_NAMES,
+    VALID_FROM,
+    VALID_TO,
     entry_of,
     history_sql,
     row_sql,
@@ -25,11 +27,11 @@ from airflow_provider_sfevents.spark.files import Files
 from airflow_provider_sfevents.spark.tables import statements
 from airflow_provider_sfevents.spark.tables.opening import open_dialect
 from airflow_provider_sfevents.spark.tables.projection import parsed
-from airflow_provider_sfevents.spark.tables.table_options import state_options
+from airflow_provider_sfevents.spark.tables.table_options import state_options, statistics
 from airflow_provider_sfevents.spark.tables.type_records import TypeRecords
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
     from datetime import datetime
 
     from pyspark.sql import DataFrame, SparkSession
@@ -53,6 +55,10 @@ STATE_TABLES = {
 }
 _PARTITIONS = {SET_ASIDE: "PARTITIONED BY (event_role)"}
 _SOURCE = "sfevents_applied"
+_ROW_STATISTICS = (tables.RECORD_ID, *tables.ORDER[:2], tables.COMMITTED_AT, tables.READ_AT)
+_HISTORY_STATISTICS = (tables.RECORD_ID, VALID_FROM, VALID_TO)
+_TIMES = ("CreatedDate", "LastModifiedDate", "SystemModstamp")
+"""Fields by which readers ask for what is new."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,11 +149,18 @@ class StateTables:
                 "what happens. Give history=True (--history) to every apply and snapshot; or "
                 "rename or drop that table, which ends it."
             )
-        self.make(entity, row_sql(layout))
+        own = layout.columns
+        times = [one.name for one in own if one.name in _TIMES and one.type.kind == "timestamp"]
+        self.make(entity, row_sql(layout), [*_ROW_STATISTICS, *times])
         if history:
-            self.make(history_name(entity), history_sql(layout))
+            spans = [*_HISTORY_STATISTICS, *times]
+            self.make(history_name(entity), history_sql(layout), spans)
 
-    def make(self, table: str, columns: str) -> None:
+    def make(self, table: str, columns: str, with_statistics: Collection[str] = ()) -> None:
+        """Make a table, or add the columns that it lacks.
+
+        :param with_statistics: as of `table_options.statistics`; empty: the format's default.
+        """
         target = self._dialect.identifier(table)
         wanted = parsed(columns)
         if not self.exists(table):
@@ -163,7 +176,8 @@ class StateTables:
                         # Those of a landing's own columns mean nothing here, and Iceberg refuses
                         # them.
                         if name.rpartition(".column.")[2] in (name, *wanted.names)
-                    },
+                    }
+                    | statistics(self._dialect.using, with_statistics),
                 )
             )
         self._dialect.check_table(table)
