@@ -25,6 +25,7 @@ from airflow_provider_sfevents.pubsub.auth.org_http import (
     BearerAuth,
     SecretBody,
     open_http,
+    passes,
     unreachable,
 )
 from airflow_provider_sfevents.pubsub.auth.secret import NO_SECRET, Secret
@@ -187,7 +188,7 @@ async def _user_info(http: httpx.AsyncClient, instance_url: str, token: Secret) 
             f"{instance_url} refused the session token (HTTP {answer.status_code}). Give a fresh "
             "one, and set org_id if the token's scopes do not include openid."
         )
-    if answer.status_code >= 500:
+    if passes(answer.status_code):
         raise TransportError(
             f"{instance_url}{USERINFO_PATH} answered HTTP {answer.status_code}. Try again later."
         )

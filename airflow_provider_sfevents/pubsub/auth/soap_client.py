@@ -18,6 +18,7 @@ from airflow_provider_sfevents.exceptions import (
     TransportError,
 )
 from airflow_provider_sfevents.pubsub.auth import soap_errors
+from airflow_provider_sfevents.pubsub.auth.org_http import passes
 from airflow_provider_sfevents.pubsub.auth.secret import NO_SECRET, Secret
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def read_answer(login: SoapLogin, answer: httpx.Response) -> SoapAnswer:
     said, status = _read(answer), answer.status_code
     if said.fault or said.reason:
         raise _fault(login, said)
-    if status >= 500:
+    if passes(status):
         raise TransportError(
             f"{login.login_url} answered the login with HTTP {status}. Try again later."
         )

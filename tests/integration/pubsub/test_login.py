@@ -225,11 +225,12 @@ async def test_a_user_that_is_not_told(login_server: LoginServer, status: int, s
     assert (session.org_id, session.user_id) == ("00D000000000001EAA", "")
 
 
-async def test_a_user_that_cannot_be_asked_for_now(login_server: LoginServer) -> None:
-    """An org that is away while it is asked for the user is a retryable error."""
-    login_server.answers = [(503, {}, "")]
+@pytest.mark.parametrize("status", [429, 503])
+async def test_a_user_that_cannot_be_asked_for_now(login_server: LoginServer, status: int) -> None:
+    """An org that is away or busy while it is asked for the user is a retryable error."""
+    login_server.answers = [(status, {}, "")]
     login = SessionToken(token=Secret("00D000000000001!x"), instance_url=login_server.url)
-    with pytest.raises(TransportError, match="userinfo answered HTTP 503"):
+    with pytest.raises(TransportError, match=f"userinfo answered HTTP {status}"):
         await SessionCache().with_user(Settings(login=login), Clock())
 
 

@@ -143,6 +143,7 @@ def test_an_expired_password() -> None:
     ("status", "body", "error"),
     [
         pytest.param(503, b"<html>away</html>", TransportError, id="away"),
+        pytest.param(429, b"<html>busy</html>", TransportError, id="busy"),
         pytest.param(200, b"<html>welcome</html>", ConfigurationError, id="page"),
         pytest.param(404, b"", ConfigurationError, id="nothing"),
         pytest.param(200, answer(granted())[:-5], ConfigurationError, id="cut"),
