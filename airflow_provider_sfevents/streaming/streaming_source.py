@@ -4,9 +4,9 @@
    room. What an answer brings beyond it is handed over, and the fetch keeps it for the next batch.
 2. At the end the session is closed while the poll is open; events that came meanwhile are the
    `rest`. A session that is not closed counts against the org's clients for a while.
-3. An answer without an event proves that none came until then. It counts as a keepalive with the
-   replay id of the last event. So does the end of the session, but only if the topic was subscribed
-   to and the service answered until then.
+3. An answer without an event proves that none came until then, but for the first one of a session.
+   It counts as a keepalive with the replay id of the last event. So does the end of the session,
+   but only if the topic was subscribed to and the service answered until then.
 4. While others wait for a session, this one is given up after some seconds without an event, and
    the topic is subscribed to again, after the last event, when it is its turn.
 5. At `latest` the subscription's own time is told, once. From then on a session that is lost begins
@@ -90,7 +90,7 @@ class StreamingSource:
         self._listened_at = listened_at
         self._latest = bytes.fromhex(start.to_text()) if start.is_replay_id else b""
         self._since: float | None = None
-        self._answers = 0
+        self._answered_in = 0  # the session, counted by its handshake
         self._work: asyncio.Task[Delivery] | None = None
         self._has_closed = False
         self._on_passed_over = passed_over
@@ -189,11 +189,15 @@ class StreamingSource:
         now = self._clock.monotonic()
         if self._session.trouble is None and self.losses:
             self._since = max(self._since or now, now - 1.0)
-        self._answers += 1
+        handshakes = self._session.handshakes
+        # The service answers the first connect of a session at once, whether or not events follow.
+        says_none = not events and handshakes == self._answered_in
+        self._answered_in = handshakes
         if events:
             self._turn_ends = now + TURN_SECONDS
-        # The service answers the first connect of a session at once, whether or not events follow.
-        return await self._delivery(events, is_idle=not events and self._answers > 1)
+        return await self._delivery(
+            events, is_idle=says_none, is_keepalive=bool(events) or says_none
+        )
 
     async def _begin(self) -> None:
         """Subscribe, when there is a slot for the session."""
@@ -223,7 +227,7 @@ class StreamingSource:
         is_listening, self._since = self._is_listening, None
         events = await self._leave()
         trouble = self._session.trouble
-        self._session, self._answers = self._open_session(), 0
+        self._session, self._answered_in = self._open_session(), 0
         self._session.trouble = trouble
         return await self._delivery(events, is_keepalive=is_listening)
 
