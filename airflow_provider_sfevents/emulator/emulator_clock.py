@@ -5,6 +5,9 @@ from __future__ import annotations
 import threading
 from datetime import UTC, datetime, timedelta
 
+_LATEST = datetime(9000, 1, 1, tzinfo=UTC)
+"""Python has no date after 9999; filters and retention add days to the clock's time."""
+
 
 class EmulatorClock:
     """Clock for retention, token life and event times; keepalives and other waits use real time.
@@ -37,9 +40,17 @@ class EmulatorClock:
     def advance(
         self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0
     ) -> None:
-        """Move the clock forward, for example past the 72 hours of retention."""
-        step = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+        """Move the clock forward, for example past the 72 hours of retention.
+
+        :raises ValueError: the step goes back, or beyond the year 8999.
+        """
+        try:
+            step = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+        except OverflowError:
+            step = timedelta.max
         if step < timedelta():
             raise ValueError(f"EmulatorClock.advance goes forward only, not by {step}")
         with self._lock:
+            if step > _LATEST - self.unmoved() - self._ahead:
+                raise ValueError("EmulatorClock.advance: the clock ends with the year 8999")
             self._ahead += step

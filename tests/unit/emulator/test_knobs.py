@@ -66,6 +66,15 @@ def test_clock_moves_forward_only() -> None:
         clock.advance(hours=-1)
 
 
+@pytest.mark.parametrize("days", [9_999_999, 1e300])
+def test_clock_stays_in_the_calendar(days: float) -> None:
+    """A step beyond the calendar is refused and leaves the clock where it was."""
+    clock = EmulatorClock(datetime(2026, 1, 1, tzinfo=UTC))
+    with pytest.raises(ValueError, match="ends with the year 8999"):
+        clock.advance(days=days)
+    assert clock.now() == datetime(2026, 1, 1, tzinfo=UTC)
+
+
 def test_clock_wants_a_time_zone() -> None:
     """A start without a time zone is refused, because it depends on the machine."""
     with pytest.raises(ValueError, match="time zone"):
