@@ -91,16 +91,16 @@ class Bus:
     def define(self, topic: BusTopic) -> None:
         """Add a topic or replace its definition; its events stay."""
         with self.lock:
-            self.restore_topic(topic)
             if self.journal:
                 self.journal.topic(topic)
+            self.restore_topic(topic)
 
     def add_schema(self, schema_id: str, schema_json: str) -> None:
         with self.lock:
             if schema_id not in self._schemas:
-                self._schemas[schema_id] = schema_json
                 if self.journal:
                     self.journal.schema(schema_id, schema_json)
+                self._schemas[schema_id] = schema_json
 
     def forget_schema(self, schema_id: str) -> None:
         """Make GetSchema answer that the schema is unknown; the emulator itself still uses it."""
@@ -177,16 +177,18 @@ class Bus:
                 if event.channel or self._topics[name].kind != "channel"
             ]
             past += [event for log in self._left_out.values() for event in log.last(len(log))]
-            self.restore_numbering(position, old_valid=old_valid)
             # An event precedes the copies that channels have of it.
             past.sort(key=lambda one: (one.position, one.channel))
+            before, self._position = self._position, position
             positions = {old: self._next_position() for old in sorted({e.position for e in past})}
+            self._position = before
             size = self.knobs.replay_id_bytes
             moved = [moved_event(event, positions[event.position], size) for event in past]
-            for event in moved:
-                self.restore_event(event)
             if self.journal:
                 self.journal.renumbered(position, moved, old_valid=old_valid)
+            self.restore_numbering(position, old_valid=old_valid)
+            for event in moved:
+                self.restore_event(event)
         self.wake()
 
     def _next_position(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import shutil
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
@@ -81,6 +82,17 @@ def opens() -> Iterator[Opens]:
     yield opened
     for log in logs:
         log.close()
+
+
+@contextmanager
+def _full_disk(size: int = 0) -> Iterator[None]:
+    """No file can grow beyond this size."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
 def _payloads(bus: Bus, topic: str) -> list[str]:
@@ -235,17 +247,33 @@ def test_a_full_disk_publishes_nothing(tmp_path: Path, opens: Opens) -> None:
     opened = opens(tmp_path / "bus.log", file_bytes=10**6)
     opened.define()
     opened.publish("before")
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     size = (tmp_path / "bus.log").stat().st_size
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 20, limits[1]))
-    try:
-        with pytest.raises(EmulatorError, match=r"cannot write to .*bus\.log: .*make room"):
-            opened.publish("too many")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    message = r"cannot write to .*bus\.log: .*make room"
+    with _full_disk(size + 20), pytest.raises(EmulatorError, match=message):
+        opened.publish("too many")
     opened.publish("after")
     assert opened.found() == ["before", "after"]
     assert opened.again().found() == ["before", "after"]
+
+
+def test_a_full_disk_defines_and_moves_nothing(tmp_path: Path, opens: Opens) -> None:
+    """What a full disk refused is not in memory either, so it can be repeated and restored."""
+    opened = opens(tmp_path / "bus.log")
+    for _ in range(2):
+        with _full_disk(), pytest.raises(EmulatorError, match="cannot write"):
+            opened.bus.add_schema("s", "{}")
+        with _full_disk(), pytest.raises(EmulatorError, match="cannot write"):
+            opened.bus.define(BusTopic(name=TOPIC, kind="event", schema_id="s"))
+    assert (opened.bus.schema("s"), opened.bus.topics) == (None, ())
+    opened.define()
+    [first] = opened.publish("first")
+    with _full_disk(), pytest.raises(EmulatorError, match="cannot write"):
+        opened.bus.renumber(1, old_valid=False)
+    [second] = opened.publish("second")
+    assert first < second
+    again = opened.again()
+    assert (again.bus.schema("s"), again.found()) == ("{}", ["first", "second"])
+    assert again.bus.start(pb.CUSTOM, first) < again.bus.start(pb.CUSTOM, second)
 
 
 def test_a_folder_that_was_left_is_left_alone(tmp_path: Path, opens: Opens) -> None:
