@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import mmap
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -100,7 +101,8 @@ class BusLog:
             return  # reading a stopped bus does not change its folder
         last = self._files[-1]
         if self._is_old(last, now) or (last.newest is not None and last.is_before(since)):
-            self._begin_file()
+            with suppress(EmulatorError):  # on a full disk events can still be read
+                self._begin_file()
         while len(self._files) > 1 and self._files[0].is_before(since):
             self._files[0].path.unlink(missing_ok=True)
             del self._files[0]

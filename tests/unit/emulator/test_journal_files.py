@@ -276,6 +276,21 @@ def test_a_full_disk_defines_and_moves_nothing(tmp_path: Path, opens: Opens) -> 
     assert again.bus.start(pb.CUSTOM, first) < again.bus.start(pb.CUSTOM, second)
 
 
+def test_a_full_disk_is_read(tmp_path: Path, opens: Opens) -> None:
+    """A bus whose next file cannot be written still delivers, and begins the file later."""
+    opened = opens(tmp_path / "bus.log")
+    opened.define()
+    opened.publish("early")
+    opened.clock.advance(hours=50)
+    opened.publish("late")
+    opened.clock.advance(hours=30)
+    with _full_disk():
+        assert opened.found() == ["late"]
+    opened.clock.advance(hours=1)
+    opened.publish("after")
+    assert opened.again().found() == ["late", "after"]
+
+
 def test_a_folder_that_was_left_is_left_alone(tmp_path: Path, opens: Opens) -> None:
     """A stopped bus hides expired events, refuses to publish, and removes no file."""
     opened = opens(tmp_path / "bus.log")
