@@ -243,8 +243,12 @@ class ManagedRegistry:
                 return error or "The commit failed."
             # Clients may send 8 bytes; the committed id has the form of the events' ids.
             committed = self._bus.replay_id(position).hex()
-            entry.now = replace(entry.now, committed=committed)
-            self._write()
+            before, entry.now = entry.now, replace(entry.now, committed=committed)
+            try:
+                self._write()
+            except EmulatorError:  # a full disk
+                entry.now = before
+                return "The commit failed."
             return ""
 
     # --- inside -----------------------------------------------------------------------------------

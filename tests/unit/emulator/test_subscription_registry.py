@@ -146,6 +146,20 @@ def test_the_folder_keeps_everything(tmp_path: Path) -> None:
     assert again.spreads_in(new.id) == 120.0
 
 
+def test_a_commit_that_cannot_be_written_fails(tmp_path: Path) -> None:
+    """It is answered as a failed commit, and the committed id stays as in the file."""
+    path = tmp_path / "00D" / "managed.json"
+    place = Place(path)
+    lake = place.registry.create("Lake", TOPIC, at_once=True)
+    [replay_id] = place.publish(1)
+    position = salesforce_ids.position_of(replay_id)
+    assert position is not None
+    path.parent.rename(tmp_path / "aside")
+    path.parent.touch()
+    assert place.registry.commit(lake.id, replay_id, position) == "The commit failed."
+    assert [one.committed for one in place.registry.all()] == [""]
+
+
 def test_a_foreign_file_is_refused(tmp_path: Path) -> None:
     """A file that is no registry is refused with its name."""
     path = tmp_path / "managed.json"
