@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args, get_origin, get_type_hints
 
 from airflow_provider_sfevents.emulator.errors import STATUSES
 
@@ -373,11 +373,20 @@ class Knobs:
         ):
             if getattr(self, name) <= 0:
                 raise ValueError(f"Knobs({name}={getattr(self, name)!r}) must be more than 0")
+        self._check_choices()
         if wrong := [pair for pair in self.statuses if pair[1] not in STATUSES]:
             raise ValueError(f"Knobs(statuses=...): {wrong[0]!r} does not end with a gRPC status")
         for name in ("duplicate_rate", "repeat_rate", "reorder_rate", "fault_rate"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"Knobs({name}={getattr(self, name)!r}) is a share: 0 to 1")
+
+    def _check_choices(self) -> None:
+        for name, kind in get_type_hints(Knobs).items():
+            value, known = getattr(self, name), get_args(kind)
+            if get_origin(kind) is Literal and value not in known:
+                raise ValueError(
+                    f"Knobs({name}={value!r}) is not one of {', '.join(map(repr, known))}"
+                )
 
     @property
     def split(self) -> tuple[int, int]:

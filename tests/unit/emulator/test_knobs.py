@@ -48,6 +48,8 @@ def test_every_knob_is_in_the_documentation() -> None:
         {"fault_rate": 1.1},
         {"repeat_rate": -0.1},
         {"statuses": (("topic.not.found", "GONE"),)},
+        {"over_limit": "rejct"},
+        {"replay_id_bytes": 9},
     ],
 )
 def test_senseless_knobs_are_refused(wrong: dict[str, object]) -> None:
@@ -105,7 +107,15 @@ def test_knobs_from_the_command_line() -> None:
 
 
 @pytest.mark.parametrize(
-    "setting", ["nope=1", "max_outstanding=many", "keepalive_seconds=0", "statuses=topic.not.found"]
+    "setting",
+    [
+        "nope=1",
+        "max_outstanding=many",
+        "max_outstanding=None",
+        "keepalive_seconds=0",
+        "statuses=topic.not.found",
+        "idle_close_status=BAD",
+    ],
 )
 def test_wrong_knobs_on_the_command_line_are_named(setting: str) -> None:
     """An unknown knob or an invalid value is one clear error."""
