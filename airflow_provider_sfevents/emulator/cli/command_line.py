@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from dataclasses import fields
 from difflib import get_close_matches
-from typing import Any
+from types import NoneType
+from typing import Any, get_args, get_type_hints
 
 from airflow_provider_sfevents.emulator.airflow_connection import AUTHS
 from airflow_provider_sfevents.emulator.cli import fault_commands, managed_commands
@@ -154,6 +155,7 @@ def knobs(settings: list[str], keepalive: float | None) -> Knobs:
     """
     values: dict[str, Any] = {} if keepalive is None else {"keepalive_seconds": keepalive}
     known = {field.name: field.default for field in fields(Knobs)}
+    kinds = get_type_hints(Knobs)
     for setting in settings:
         name, _, text = setting.partition("=")
         if name not in known:
@@ -163,7 +165,8 @@ def knobs(settings: list[str], keepalive: float | None) -> Knobs:
                 + (f"is it {' or '.join(near)}?" if near else f"there are {', '.join(known)}")
             )
         try:
-            values[name] = _value(text, known[name])
+            has_none = NoneType in get_args(kinds[name])
+            values[name] = None if has_none and text == "None" else _value(text, known[name])
         except ValueError as error:
             raise EmulatorError(
                 f"--knob {setting!r}: {text!r} is not a value like {known[name]!r}"

@@ -90,7 +90,8 @@ def test_knobs_from_the_command_line() -> None:
         "spread_seconds=0.08",
         "unknown_topic=NOT_FOUND",
         "keepalive_drift=false",
-        "delivery_allocation=25000",
+        "delivery_allocation=None",
+        "publish_allocation=25000",
         "max_connection_age_seconds=0.5",
         "statuses=topic.not.found:UNKNOWN,service.unavailable:UNAVAILABLE",
     ]
@@ -100,7 +101,8 @@ def test_knobs_from_the_command_line() -> None:
         spread_seconds=0.08,
         unknown_topic="NOT_FOUND",
         keepalive_drift=False,
-        delivery_allocation=25_000,
+        delivery_allocation=None,
+        publish_allocation=25_000,
         max_connection_age_seconds=0.5,
         statuses=(("topic.not.found", "UNKNOWN"), ("service.unavailable", "UNAVAILABLE")),
     )
