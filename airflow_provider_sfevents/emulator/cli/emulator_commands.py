@@ -95,6 +95,8 @@ def _lines(path: str) -> Iterator[Any]:
                     yield _json(line, f"line {number} of {path}")
     except OSError as error:
         raise EmulatorError(f"--file {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise EmulatorError(f"--file {path} is not UTF-8: {error.reason}") from error
 
 
 def _json(text: str, what: str) -> Any:

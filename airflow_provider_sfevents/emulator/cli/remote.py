@@ -6,9 +6,10 @@ import json
 import os
 import ssl
 from dataclasses import asdict, dataclass, field
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError, URLError
+from urllib.error import HTTPError
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
@@ -110,7 +111,12 @@ class Remote:
             raise EmulatorError(f"--url {url!r} must begin with http:// or https://")
         self._url = url.rstrip("/")
         self._headers = {"Authorization": f"Bearer {token}"}
-        self._context = ssl.create_default_context(cafile=ca_file) if ca_file else None
+        try:
+            self._context = ssl.create_default_context(cafile=ca_file) if ca_file else None
+        except OSError as error:
+            raise EmulatorError(
+                f"--ca-file {ca_file} is not a certificate that can be read: {error.strerror}"
+            ) from error
 
     def get(self, path: str, **query: Any) -> Any:
         return self._ask(f"{path}?{urlencode(query)}", None)
@@ -132,7 +138,7 @@ class Remote:
                 return json.load(answer)
         except HTTPError as error:
             raise EmulatorError(_reason(error)) from error
-        except (URLError, OSError, ValueError) as error:
+        except (OSError, HTTPException, ValueError) as error:
             why = getattr(error, "reason", error)
             raise EmulatorError(
                 f"no emulator answers at {self._url} ({why}); is it running?"

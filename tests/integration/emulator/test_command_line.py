@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import httpx
@@ -197,6 +198,9 @@ def test_look_lists_topics_and_subscribers(says: Says) -> None:
         (("define", "event", "X__e", "A__c"), "'A__c' is not FIELD=TYPE"),
         (("define", "event", "X__e", "A__c=Strng"), "'Strng' is not a type"),
         (("look", "/event/Nope__e"), "'/event/Nope__e' is not defined"),
+        (("look", "--ca-file", "/nowhere.pem"), "--ca-file /nowhere.pem is not a certificate"),
+        (("look", "--ca-file", __file__), "is not a certificate that can be read: "),
+        (("publish", "/event/Order__e", "--file", sys.executable), "is not UTF-8: "),
     ],
 )
 def test_mistakes_are_one_line(says: Says, arguments: tuple[str, ...], why: str) -> None:
@@ -229,5 +233,18 @@ def test_no_emulator_there(says: Says, tmp_path: Path) -> None:
         closed.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{closed.getsockname()[1]}"
         assert f"no emulator answers at {url}" in says("look", "--url", url)[2]
+    with socket.create_server(("127.0.0.1", 0)) as other, ThreadPoolExecutor() as threads:
+        threads.submit(_greet, other)
+        url = f"http://127.0.0.1:{other.getsockname()[1]}"
+        assert f"no emulator answers at {url} (SSH-2.0" in says("look", "--url", url)[2]
+    assert "(nonnumeric port: 'abc')" in says("look", "--url", "http://x:abc")[2]
     assert "must begin with http" in says("look", "--url", "ftp://x")[2]
     assert list(tmp_path.iterdir()) == [foreign]
+
+
+def _greet(server: socket.socket) -> None:
+    """Answer one client in a protocol other than HTTP."""
+    client, _ = server.accept()
+    with client:
+        client.recv(1000)
+        client.sendall(b"SSH-2.0-OpenSSH\r\n")
