@@ -77,12 +77,13 @@ def write_orgs(folder: Path, value: dict[str, Any]) -> None:
     replace_file(folder / _ORGS, json.dumps({**value, "version": _VERSION}, indent=1))
 
 
-def replace_file(path: Path, text: str) -> None:
+def replace_file(path: Path, text: str, remedy: str = "begin a new folder") -> None:
     """Write a file atomically, readable by its user only.
 
     It first has a random name that does not exist yet, so nothing is written through a link that
     another user put into a shared folder.
 
+    :param remedy: advice if it cannot be written, besides to make room.
     :raises EmulatorError: it cannot be written; the file stays as it is.
     """
     new: Path | None = None
@@ -99,5 +100,5 @@ def replace_file(path: Path, text: str) -> None:
         if not isinstance(error, OSError):
             raise
         raise EmulatorError(
-            f"cannot write to {path}: {error.strerror}; make room there, or begin a new folder"
+            f"cannot write to {path}: {error.strerror}; make room there, or {remedy}"
         ) from error

@@ -48,13 +48,7 @@ class EmulatorAddress:
 
         :raises EmulatorError: the file cannot be written.
         """
-        try:
-            replace_file(path, json.dumps(asdict(self), indent=1))
-        except OSError as error:
-            raise EmulatorError(
-                f"state file {path} cannot be written: {error.strerror}; name another one with "
-                "--state"
-            ) from error
+        replace_file(path, json.dumps(asdict(self), indent=1), "name another file with --state")
 
     @classmethod
     def read(cls, path: Path) -> EmulatorAddress:

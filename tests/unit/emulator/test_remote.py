@@ -76,6 +76,12 @@ def test_it_is_in_no_shared_folder(
     assert state_file("/some/folder") == Path("/some/folder/emulator.json")
 
 
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    """The error says which option names another state file."""
+    with pytest.raises(EmulatorError, match=r"cannot write to .*; make room there, .* --state"):
+        HERE.write(tmp_path)
+
+
 def test_a_file_without_a_token_is_none(tmp_path: Path) -> None:
     """A file that is no state file is refused with its name."""
     path = tmp_path / "emulator.json"
