@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
@@ -154,6 +155,13 @@ def _read(text: str, kind: str) -> Any:
         ) from error
 
 
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return number
+
+
 _ISO = "; write it as ISO-8601"
 _TEMPORAL: dict[str, Callable[[str], Any]] = {
     "DateTime": datetime.fromisoformat,
@@ -164,7 +172,7 @@ _TEMPORAL: dict[str, Callable[[str], Any]] = {
 _READERS: dict[str, Callable[[str], Any]] = {
     **_TEMPORAL,
     "int": int,
-    "double": float,
+    "double": _finite,
     "boolean": lambda text: {"true": True, "false": False}[text.lower()],
 }
 

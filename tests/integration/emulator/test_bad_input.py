@@ -57,6 +57,7 @@ def bus() -> Iterator[Emulator]:
     with Emulator() as emulator:
         emulator.define_event("A__e", {"N__c": "Double"})
         emulator.define_channel("/event/All__chn", [])
+        emulator.define_object("Emp__c", {"When__c": "DateTime", "N__c": "Double"})
         yield emulator
         emulator.check()
 
@@ -90,6 +91,29 @@ def test_records_that_cannot_be_named(bus: Emulator, http: httpx.Client) -> None
     for method, record in (("POST", {"attributes": "x"}), ("PATCH", {"id": [1]})):
         answer = http.request(method, f"{DATA}/composite/sobjects", json={"records": [record]})
         assert [one["success"] for one in answer.json()] == [False]
+    bus.check()
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("When__c", "0001-01-01T00:00:00+14:00"),
+        ("When__c", 10**18),
+        ("When__c", 10**30),
+        ("N__c", "NaN"),
+        ("N__c", "1e999"),
+        ("N__c", 10**400),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_values_that_no_answer_can_show(
+    bus: Emulator, http: httpx.Client, field: str, value: object
+) -> None:
+    """A time beyond the calendar, or a number that JSON does not have, is refused."""
+    answer = http.post(f"{DATA}/sobjects/Emp__c", json={"Name": "x", field: value})
+    assert (answer.status_code, answer.json()[0]["fields"]) == (400, [field])
+    if isinstance(value, str) and field == "N__c":
+        assert http.post(f"{DATA}/sobjects/A__e", json={field: value}).status_code == 400
     bus.check()
 
 

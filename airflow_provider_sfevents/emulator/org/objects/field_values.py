@@ -6,12 +6,13 @@ text is no value, as on the platform.
 
 from __future__ import annotations
 
+import sys
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.emulator import salesforce_ids
 from airflow_provider_sfevents.emulator.bus.avro_types import avro_type
-from airflow_provider_sfevents.emulator.bus.payload_codec import to_wire
+from airflow_provider_sfevents.emulator.bus.payload_codec import milliseconds, to_wire
 from airflow_provider_sfevents.emulator.errors import EmulatorError
 from airflow_provider_sfevents.emulator.org.record_errors import RecordRefusedError
 
@@ -30,7 +31,15 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "long": (int,),
     "boolean": (bool,),
 }
-_LARGEST_INT = 2**31 - 1
+_BOUNDS: dict[str, tuple[float, float]] = {
+    "int": (-(2**31), 2**31 - 1),
+    "long": (
+        milliseconds(datetime.min),  # noqa: DTZ901 - taken as UTC
+        milliseconds(datetime.max),  # noqa: DTZ901
+    ),
+    "double": (-sys.float_info.max, sys.float_info.max),
+}
+"""Least and largest value by Avro type; every time is in Python's calendar."""
 
 
 def read(value: Any, field: Field) -> Any:
@@ -93,9 +102,9 @@ def is_date(kind: str) -> bool:
 
 
 def _fits(held: Any, avro: str) -> bool:
-    if not isinstance(held, _TYPES[avro]) or isinstance(held, bool) != (avro == "boolean"):
-        return False
-    return avro != "int" or abs(int(str(held))) <= _LARGEST_INT
+    is_typed = isinstance(held, _TYPES[avro]) and isinstance(held, bool) == (avro == "boolean")
+    least, most = _BOUNDS.get(avro, (held, held))
+    return is_typed and bool(least <= held <= most)
 
 
 def _moment(held: int, kind: str, *, zone: str) -> str:
