@@ -42,6 +42,7 @@ BODIES = {
     ],
     f"POST {TOOLING}/PlatformEventChannelMember": [
         b'{"FullName":"M","Metadata":{"eventChannel":"All__chn","selectedEntity":"A__e","enrichedFields":1}}',
+        b'{"FullName":"M","Metadata":{"eventChannel":"All__chn","selectedEntity":"A__e","filterExpression":"At__c = LAST_N_DAYS:999999"}}',
         b'{"FullName":"M","Metadata":{"eventChannel":"All__chn","selectedEntity":"A__e","filterExpression":"%s"}}'
         % (b"(" * 5_000),
     ],
@@ -55,7 +56,7 @@ BODIES = {
 def bus() -> Iterator[Emulator]:
     """One emulator for all tests, checked for errors of its own at the end."""
     with Emulator() as emulator:
-        emulator.define_event("A__e", {"N__c": "Double"})
+        emulator.define_event("A__e", {"N__c": "Double", "At__c": "DateTime"})
         emulator.define_channel("/event/All__chn", [])
         emulator.define_object("Emp__c", {"When__c": "DateTime", "N__c": "Double"})
         yield emulator
@@ -124,12 +125,28 @@ def test_values_that_no_answer_can_show(
         "SELECT Id FROM Account WHERE " + "(" * 5_000,
         "SELECT Id FROM Account WHERE " + "NOT " * 3_500,
         "SELECT Id FROM Account WHERE CreatedDate > 9999999-01-01T00:00:00Z",
+        "SELECT Id FROM Account WHERE AnnualRevenue > " + "9" * 5_000,
+        "SELECT Id FROM Account LIMIT " + "9" * 5_000,
     ],
-    ids=["empty", "brackets", "NOT", "no date"],
+    ids=["empty", "brackets", "NOT", "no date", "number", "limit"],
 )
 def test_unreadable_queries(bus: Emulator, http: httpx.Client, query: str) -> None:
     """A condition without end is malformed."""
     assert http.get(f"{DATA}/query", params={"q": query}).status_code == 400
+    bus.check()
+
+
+@pytest.mark.parametrize("size", ["²", "9" * 5_000], ids=["no number", "too long"])
+def test_sizes_that_are_no_number(bus: Emulator, http: httpx.Client, size: str) -> None:
+    """A size that is not a number, or longer than any, does not limit the answer."""
+    query = "SELECT Id FROM Emp__c"
+    made = http.post(f"{DATA}/jobs/query", json={"operation": "query", "query": query}).json()
+    job = f"{DATA}/jobs/query/{made['id']}"
+    assert http.get(job).json()["state"] == "JobComplete"
+    assert http.get(f"{job}/results", params={"maxRecords": size}).status_code == 200
+    options = {b"Sforce-Query-Options": f"batchSize={size}".encode()}
+    answer = http.get(f"{DATA}/query", params={"q": query}, headers=options)
+    assert answer.status_code == 200
     bus.check()
 
 
@@ -148,14 +165,23 @@ def test_times_beyond_all_calendars(bus: Emulator, http: httpx.Client) -> None:
         b"<a/>",
         b"<x>" * 50_000,
         b'<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/hostname">]><x>&a;</x>',
+        b'<?xml version="1.0" encoding="no-such"?><a/>',
     ],
-    ids=["empty", "other", "deep", "file"],
+    ids=["empty", "other", "deep", "file", "encoding"],
 )
 def test_unreadable_envelopes(bus: Emulator, http: httpx.Client, envelope: bytes) -> None:
     """Broken XML and external entities are the client's fault, and no file is read."""
     answer = http.post("/services/Soap/u/57.0", content=envelope)
     assert (answer.status_code, "<faultcode>soapenv:Client" in answer.text) == (500, True)
     assert len(answer.text) < 500
+    bus.check()
+
+
+def test_unreadable_credentials(bus: Emulator, http: httpx.Client) -> None:
+    """Basic authentication that is not base64 names no client."""
+    form, headers = {"grant_type": "client_credentials"}, {b"Authorization": "Basic é".encode()}
+    answer = http.post("/services/oauth2/token", data=form, headers=headers)
+    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_client_id")
     bus.check()
 
 

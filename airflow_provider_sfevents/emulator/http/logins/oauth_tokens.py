@@ -8,7 +8,6 @@ and the refresh token flow; live logs.
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import hmac
 from dataclasses import dataclass
@@ -214,7 +213,7 @@ def _basic(authorization: str) -> dict[str, str]:
         return {}
     try:
         user, _, password = base64.b64decode(encoded, validate=True).decode().partition(":")
-    except (binascii.Error, UnicodeDecodeError):
+    except ValueError:
         return {}
     return {"client_id": unquote(user), "client_secret": unquote(password)}
 

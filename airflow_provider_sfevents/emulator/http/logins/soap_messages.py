@@ -81,7 +81,7 @@ def read_login(body: bytes) -> LoginCall:
     """
     try:
         envelope = ET.fromstring(body)  # noqa: S314 - the parser refuses expanding entities
-    except (ET.ParseError, ValueError) as error:
+    except (ET.ParseError, ValueError, LookupError) as error:  # LookupError: its encoding
         raise SoapLoginRefusedError("", f"The request is not well-formed XML: {error}") from error
     calls = [call for part in envelope if _local(part) == "Body" for call in part]
     if not calls or _local(envelope) != "Envelope":

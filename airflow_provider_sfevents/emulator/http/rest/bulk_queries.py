@@ -6,6 +6,7 @@ import base64
 import binascii
 import csv
 import io
+import re
 import threading
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -40,6 +41,7 @@ _DELIMITERS = {
     "TAB": "\t",
 }
 _ENDINGS = {"LF": "\n", "CRLF": "\r\n"}
+_COUNT = re.compile("[1-9][0-9]{0,9}")
 _MOST_IN_A_PART = 50_000
 _MOST_JOBS = 100  # each job keeps its result
 
@@ -168,7 +170,7 @@ class BulkQueryResource:
             raise RecordRefusedError("INVALIDJOBSTATE", f"the job is {job.state}, not JobComplete")
         start = _start(asked.query.get("locator", ""))
         most = asked.query.get("maxRecords", "")
-        end = start + (int(most) if most.isdigit() and int(most) else _MOST_IN_A_PART)
+        end = start + (int(most) if _COUNT.fullmatch(most) else _MOST_IN_A_PART)
         records = job.found.records[start:end]
         headers = {
             "Sforce-NumberOfRecords": str(len(records)),

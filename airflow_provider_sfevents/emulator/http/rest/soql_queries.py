@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _BASE = "/services/data/v{version}"
 _MOST_CURSORS = 100
 _LEAST_BATCH = 200
-_BATCH = re.compile(r"batchSize\s*=\s*(\d+)")
+_BATCH = re.compile(r"batchSize\s*=\s*(\d{1,9})")
 
 
 @dataclass(frozen=True, slots=True)

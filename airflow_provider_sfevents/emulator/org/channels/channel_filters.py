@@ -237,10 +237,13 @@ def _days(name: str, now: datetime) -> tuple[int, int]:
     found = _DAYS.fullmatch(name)
     if found is None:
         raise _refused(f"{name} names no days that the emulator knows")
-    count = int(found[2]) * _DAY
-    if found[1] == "LAST":
-        return milliseconds(today - count), milliseconds(today + _DAY)
-    return milliseconds(today + _DAY), milliseconds(today + _DAY + count)
+    try:
+        count = int(found[2]) * _DAY
+        if found[1] == "LAST":
+            return milliseconds(today - count), milliseconds(today + _DAY)
+        return milliseconds(today + _DAY), milliseconds(today + _DAY + count)
+    except (OverflowError, ValueError) as error:
+        raise _refused(f"{name} leaves the calendar") from error
 
 
 def _refused(why: str) -> RecordRefusedError:

@@ -19,7 +19,7 @@ _DEEPEST = 100  # brackets and NOTs around a condition
 _TOKEN = re.compile(
     r"""\s*(?:(?P<text>'(?:\\.|[^'\\])*')
     |(?P<moment>\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d))?(?![\w.]))
-    |(?P<number>[+-]?\d+(?:\.\d+)?(?![\w.]))
+    |(?P<number>[+-]?\d{1,300}(?:\.\d+)?(?![\w.]))
     |(?P<named>[A-Za-z_]+:\d+)
     |(?P<word>[A-Za-z][\w.]*)
     |(?P<sign><=|>=|!=|<>|[=<>(),]))""",
