@@ -15,6 +15,7 @@ from airflow_provider_sfevents.emulator.org.records.record_edits import (
     read_given,
 )
 from airflow_provider_sfevents.emulator.org.streaming_objects import (
+    OBJECTS,
     check,
     with_defaults,
 )
@@ -116,12 +117,19 @@ class Transaction:
         )
         before = self._after.get(record_id) or self._database.record(entity, record_id)
         after = self._database.preview(edit, before)
-        database = self._database
-        most = database.bus.knobs.generic_channels
-        check(after, database.records(after.entity), database.sobject, most)
+        if entity in OBJECTS:
+            self._check(after)
         self._after[record_id] = after
         self._edits.append(edit)
         return str(after.values.get(_PERSON_CONTACT) or "")
+
+    def _check(self, record: Record) -> None:
+        """Check a record of the Streaming API, also against this transaction's other changes."""
+        database = self._database
+        records = {one.id: one for one in database.records(record.entity)}
+        records |= {one.id: one for one in self._after.values() if one.entity == record.entity}
+        most = database.bus.knobs.generic_channels
+        check(record, list(records.values()), database.sobject, most)
 
 
 def _is_person(sobject: SObject, given: Mapping[str, Any]) -> bool:

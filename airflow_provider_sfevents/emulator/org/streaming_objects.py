@@ -28,13 +28,13 @@ def with_defaults(entity: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
 def check(
     record: Record, records: Sequence[Record], find: FindObject, most_channels: int | None
 ) -> None:
-    """Check a record of either object; other objects have no rules here.
+    """Check a record of either object.
 
     :param records: of the same object.
     :param most_channels: generic channels that the org may have; None: no limit.
     :raises RecordRefusedError: the org would refuse it.
     """
-    if record.entity not in OBJECTS or record.deleted_at is not None:
+    if record.deleted_at is not None:
         return
     others = [one for one in records if one.id != record.id]
     if record.entity == PUSH_TOPIC:

@@ -126,6 +126,20 @@ def test_two_push_topics_of_one_name(sfevents_emulator: Emulator) -> None:
     assert rest.ask("POST", "/sobjects/PushTopic", given).status == 201
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"attributes": {"type": "PushTopic"}, "Name": "A", "Query": QUERY, "ApiVersion": 64.0},
+        {"attributes": {"type": "StreamingChannel"}, "Name": "/u/A"},
+    ],
+    ids=["PushTopic", "channel"],
+)
+def test_two_of_one_name_at_once(sfevents_emulator: Emulator, given: dict[str, Any]) -> None:
+    """The second record of a name is refused in the same request, too."""
+    answer = Rest(sfevents_emulator).ask("POST", "/composite/sobjects", {"records": [given] * 2})
+    assert [one["success"] for one in answer.body] == [True, False]
+
+
 def test_unknown_push_topics(sfevents_emulator: Emulator, client: Cometd) -> None:
     """A subscription to a PushTopic that was deleted is refused."""
     record = _push_topic(sfevents_emulator)
