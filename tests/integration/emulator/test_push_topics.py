@@ -104,11 +104,12 @@ def test_records_outside_the_conditions(sfevents_emulator: Emulator, client: Com
         {"Query": "SELECT Id FROM Nothing__c"},
         {"Query": "SELECT Id, Nothing FROM Account"},
         {"Query": "SELECT Id FROM Account LIMIT 1"},
+        {"Query": "SELECT Id FROM Account".ljust(1_301)},
         {"Name": "x" * 26},
         {"ApiVersion": 20.0},
         {"NotifyForFields": "Some"},
     ],
-    ids=str,
+    ids=lambda changed: str(changed)[:40],
 )
 def test_refused_push_topics(sfevents_emulator: Emulator, changed: dict[str, Any]) -> None:
     """A PushTopic that breaks a documented rule is refused."""

@@ -47,7 +47,7 @@ _OPERATIONS = {
     "DELETE": ("deleted", "NotifyForOperationDelete"),
     "UNDELETE": ("undeleted", "NotifyForOperationUndelete"),
 }
-_MOST_NAME, _MOST_DESCRIPTION = 25, 400
+_MOST_CHARACTERS = {"Name": 25, "Query": 1_300, "Description": 400}
 _AFTER_VERSION = 20.0
 # Every update changes these, so that alone is no change of a field.
 _STAMPED = ("LastModifiedDate", "LastModifiedById")
@@ -64,16 +64,11 @@ def check(record: Record, others: Sequence[Record], find: FindObject) -> None:
         the query cannot be used.
     """
     name = str(record.get("Name"))
-    if len(name) > _MOST_NAME:
-        raise RecordRefusedError(
-            "STRING_TOO_LONG", f"Name: data value too large (max length={_MOST_NAME})", ("Name",)
-        )
-    if len(record.get("Description") or "") > _MOST_DESCRIPTION:
-        raise RecordRefusedError(
-            "STRING_TOO_LONG",
-            f"Description: data value too large (max length={_MOST_DESCRIPTION})",
-            ("Description",),
-        )
+    for field, most in _MOST_CHARACTERS.items():
+        if len(record.get(field) or "") > most:
+            raise RecordRefusedError(
+                "STRING_TOO_LONG", f"{field}: data value too large (max length={most})", (field,)
+            )
     if any(one.get("Name") == name and one.deleted_at is None for one in others):
         raise RecordRefusedError("DUPLICATE_VALUE", f"a PushTopic is named {name}", ("Name",))
     if record.get("ApiVersion") <= _AFTER_VERSION:
