@@ -117,16 +117,15 @@ class RequestPublisher:
         return ""
 
     def _payload(self, event: pb.ProducerEvent, caller: AuthenticatedCall) -> bytes:
-        """Payload as published; one that does not decode stays unchanged."""
+        """Payload as published; one that does not decode, or has no stamps, stays unchanged."""
         if not self._knobs.stamp_created:
             return event.payload
         codec = codec_for(caller.bus.schema(event.schema_id) or "")
-        try:
-            values = codec.decode(event.payload)
-        except EmulatorError:
-            return event.payload
         stamp = {
             "CreatedDate": milliseconds(self._state.clock.now()),
             "CreatedById": caller.session.user_id,
         }
-        return codec.encode({**values, **stamp})
+        try:
+            return codec.encode({**codec.decode(event.payload), **stamp})
+        except EmulatorError:
+            return event.payload

@@ -166,18 +166,21 @@ def test_schemas_may_change_while_a_stream_is_open(talk: Talk) -> None:
 
 
 def test_the_server_may_stamp_events(talk: Talk) -> None:
-    """With the knob, CreatedDate and CreatedById are set by the server."""
+    """With the knob, CreatedDate and CreatedById are set by the server, if an event has them."""
     with Emulator(knobs=Knobs(stamp_created=True)) as bus:
+        bus.org.bus.add_schema("plain", '{"type":"record","name":"Plain","fields":[]}')
 
         async def scenario(stream: Publishing) -> None:
             rubbish = stream.event()
             rubbish.payload = b"\xff"
-            await stream.send(stream.event("7"), rubbish)
+            plain = stream.event()
+            plain.schema_id, plain.payload = "plain", b""
+            await stream.send(stream.event("7"), rubbish, plain)
             await stream.read()
 
         _publishing(talk, bus, scenario)
-        good, bad = bus.events("/event/Order__e")
+        good, bad, other = bus.events("/event/Order__e")
         assert good["fields"]["Number__c"] == "7"
         assert not good["fields"]["CreatedDate"].startswith("1970")  # what the client said
         assert good["fields"]["CreatedById"] == bus.org.user_id
-        assert bad["bytes"] == 1
+        assert (bad["bytes"], other["fields"]) == (1, {})
