@@ -36,7 +36,8 @@ class _Entry:
 
     :param now: config in setup; None once deleted.
     :param before: config that the service uses until the change has propagated; None for a new one.
-    :param spread_at: time, in seconds since the epoch, when the service knows the change.
+    :param spread_at: time, in seconds since the epoch, when the service knows the change; 0 if at
+        once.
     """
 
     now: ManagedConfig | None
@@ -279,8 +280,9 @@ class ManagedRegistry:
         self._changed()
 
     def _spread_at(self, *, at_once: bool) -> float:
-        later = 0.0 if at_once else self._bus.knobs.managed_propagation_seconds
-        return self._clock.timestamp() + later
+        if at_once:
+            return 0.0
+        return self._clock.timestamp() + self._bus.knobs.managed_propagation_seconds
 
     def _new_id(self) -> str:
         source = random.SystemRandom()
@@ -309,13 +311,14 @@ class ManagedRegistry:
         replace_file(self._path, json.dumps(rows, indent=1))
 
     def _restore(self, path: Path) -> None:
+        latest = self._spread_at(at_once=False)  # the clock may have been ahead before the restart
         try:
             for row in json.loads(path.read_text()):
                 now, before = (
                     ManagedConfig.from_json(row[name]) if row[name] else None
                     for name in ("now", "before")
                 )
-                self._entries[row["id"]] = _Entry(now, before, row["spread_at"])
+                self._entries[row["id"]] = _Entry(now, before, min(row["spread_at"], latest))
         except (ValueError, KeyError, TypeError) as error:
             raise EmulatorError(
                 f"{path} is not an emulator's: {error!r}; remove it, or name another folder"

@@ -146,6 +146,21 @@ def test_the_folder_keeps_everything(tmp_path: Path) -> None:
     assert again.spreads_in(new.id) == 120.0
 
 
+def test_a_clock_that_was_moved_delays_nothing(tmp_path: Path) -> None:
+    """After a restart without the clock's advance a change is known as soon as usual."""
+    path = tmp_path / "managed.json"
+    place = Place(path, managed_propagation_seconds=120)
+    place.clock.advance(hours=73)
+    place.registry.create("Lake", TOPIC, at_once=True)
+    place.registry.create("Sea", TOPIC)
+    clock = EmulatorClock(place.clock.unmoved())
+    again = ManagedRegistry(bus=place.bus, clock=clock, path=path)
+    assert again.known("Lake")
+    assert not again.known("Sea")
+    clock.advance(minutes=2)
+    assert again.known("Sea")
+
+
 def test_a_commit_that_cannot_be_written_fails(tmp_path: Path) -> None:
     """It is answered as a failed commit, and the committed id stays as in the file."""
     path = tmp_path / "00D" / "managed.json"
