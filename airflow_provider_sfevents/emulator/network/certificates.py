@@ -39,8 +39,18 @@ class Certificates:
 def make_certificates(folder: Path, host: str) -> Certificates:
     """Create certificates for this host and the loopback names, with the folder's authority if any.
 
-    :raises EmulatorError: the authority in the folder is damaged.
+    :raises EmulatorError: the authority in the folder is damaged, or the folder cannot be written.
     """
+    try:
+        return _made(folder, host)
+    except OSError as error:
+        raise EmulatorError(
+            f"the certificates in {folder} cannot be written: {error.strerror}; make room there, "
+            "or name another folder"
+        ) from error
+
+
+def _made(folder: Path, host: str) -> Certificates:
     trustme = require("trustme")
     ca_file, ca_key, server_file = (folder / name for name in (_CA_CERTIFICATE, _CA_KEY, _SERVER))
     if ca_file.exists() and ca_key.exists():

@@ -115,6 +115,14 @@ def test_a_folder_that_cannot_be(tmp_path: Path, *, tls: bool) -> None:
             Emulator(folder=folder, tls=tls).start()
 
 
+def test_certificates_that_cannot_be_written(tmp_path: Path) -> None:
+    """A folder that takes no certificates, as on a full disk, is named."""
+    (tmp_path / "server.pem").mkdir()
+    message = r"certificates in .* cannot be written: .*; make room"
+    with pytest.raises(EmulatorError, match=message):
+        Emulator(folder=tmp_path, tls=True).start()
+
+
 def test_the_second_on_a_folder_disturbs_nothing(tmp_path: Path) -> None:
     """A second emulator is refused without writing certificates of its own."""
     with Emulator(folder=tmp_path) as bus:
