@@ -170,7 +170,7 @@ class CallLog:
 
     def _remember(self, org_id: str, events: int, at: float) -> None:
         """Add deliveries to the daily allocation, grouped by second."""
-        recent = self._recent.setdefault(org_id, deque())
+        recent = self._recent_day(org_id, at)
         before = recent.pop() if recent and at - recent[-1][0] < 1 else (at, 0)
         recent.append((before[0], before[1] + events))
         self._in_a_day[org_id] += events
@@ -184,10 +184,15 @@ class CallLog:
     def delivered_in_a_day(self, org_id: str, now: float) -> int:
         """Events delivered to all subscribers in the last 24 hours, for the allocation."""
         with self._changed:
-            recent = self._recent.get(org_id, deque())
-            while recent and recent[0][0] <= now - _DAY:
-                self._in_a_day[org_id] -= recent.popleft()[1]
+            self._recent_day(org_id, now)
             return self._in_a_day[org_id]
+
+    def _recent_day(self, org_id: str, now: float) -> deque[tuple[float, int]]:
+        """Deliveries of the last 24 hours by second; older ones are dropped."""
+        recent = self._recent.setdefault(org_id, deque())
+        while recent and recent[0][0] <= now - _DAY:
+            self._in_a_day[org_id] -= recent.popleft()[1]
+        return recent
 
     def deliveries(self, org_id: str, topic: str | None = None) -> int:
         with self._changed:

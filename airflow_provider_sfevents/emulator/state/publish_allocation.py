@@ -42,7 +42,8 @@ class PublishAllocation:
     def take(self, org_id: str, events: int) -> int:
         """Count events to publish and return the number that is allowed."""
         with self._lock:
-            left = events if self._most is None else self._most - self._used(org_id)
+            used = self._used(org_id)  # it also drops what is older than an hour
+            left = events if self._most is None else self._most - used
             allowed = min(events, left)
             if allowed > 0:
                 self._remember(org_id, allowed)

@@ -96,6 +96,15 @@ def test_weeks_of_streams_are_not_kept() -> None:
     assert (records.open_streams(), records.deliveries("00D")) == (1, 2 * MOST_ENDED + 15)
 
 
+def test_weeks_of_deliveries_are_not_kept() -> None:
+    """Deliveries older than a day are dropped, also when no allocation asks for them."""
+    records = CallLog()
+    one = _subscribed(records, "/event/A__e")
+    for hour in range(24 * 21):
+        records.delivered(one, 1, hour * HOUR)
+    assert (len(records._recent["00D"]), records.deliveries("00D")) == (24, 24 * 21)
+
+
 def test_weeks_of_calls_are_not_kept() -> None:
     """Only the newest calls, and the newest requests of a stream, are kept."""
     records = CallLog()

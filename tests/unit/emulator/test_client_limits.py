@@ -81,9 +81,14 @@ def test_events_of_an_hour() -> None:
 
 
 def test_without_an_allocation_events_are_counted_only() -> None:
-    """Without an allocation events are still counted for REST's limits."""
-    allocation = PublishAllocation(clock=EmulatorClock(), knobs=Knobs(publish_allocation=None))
-    assert (allocation.take("a", 1_000_000), allocation.used("a")) == (1_000_000, 1_000_000)
+    """Without an allocation events are still counted for REST's limits, for one hour."""
+    clock = EmulatorClock(datetime(2026, 1, 1, tzinfo=UTC))
+    allocation = PublishAllocation(clock=clock, knobs=Knobs(publish_allocation=None))
+    for _ in range(180):
+        clock.advance(minutes=1)
+        assert allocation.take("a", 1_000_000) == 1_000_000
+    assert len(allocation._recent["a"]) == 60
+    assert allocation.used("a") == 60_000_000
 
 
 def test_a_publish_stream_is_kept_alive_then_swept() -> None:
