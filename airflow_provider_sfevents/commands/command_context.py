@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.batches.position.open_position import newest_landed
-from airflow_provider_sfevents.commands.output import invocation
+from airflow_provider_sfevents.commands.output import confirm, invocation
 from airflow_provider_sfevents.commands.staged_batches import look
 from airflow_provider_sfevents.commands.stores import only_org, open_row, orgs_in
 from airflow_provider_sfevents.exceptions import ConfigurationError
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.commands.stores import ReachedStore
     from airflow_provider_sfevents.pubsub.auth.session import Session
     from airflow_provider_sfevents.staging.area import TopicFolder
+    from airflow_provider_sfevents.staging.leases import Lease
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +86,41 @@ class Reached:
         origins, landed = self.folder.origins(), self.landed
         epoch = origins[-1].epoch if origins else ""
         return epoch, landed.batch_number if landed and landed.epoch == epoch else 0
+
+    def require_unmoved(self) -> None:
+        """Check that the store still has the record.
+
+        :raises ConfigurationError: another process has written it.
+        """
+        if self.store.get() != self.record:
+            raise ConfigurationError(
+                f"{self.store.where} was moved by another process just now. Nothing was changed; "
+                "show it, then run the command again."
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldBatch:
+    """The batch after a position, held by a command.
+
+    :param batch: None: no epoch was ever begun, so there is no lease either.
+    """
+
+    reached: Reached
+    batch: BatchOverview | None = None
+    lease: Lease | None = None
+
+    def confirm(self, args: Namespace, *what: str) -> None:
+        """Ask as `output.confirm`, then check that no task went to work in the meantime.
+
+        A command that is suspended at its question writes no lease heartbeat.
+
+        :raises SfEventsError: a task has taken the batch, or the position has moved.
+        """
+        confirm(args, *what)
+        if self.lease is not None:
+            self.lease.check()
+        self.reached.require_unmoved()
 
 
 def reach(args: Namespace, *, mend: bool = False, may_log_in: bool = False) -> Reached:

@@ -27,6 +27,7 @@ from airflow_provider_sfevents.batches.position.open_position import begun_epoch
 from airflow_provider_sfevents.batches.position.position_writes import write_origin
 from airflow_provider_sfevents.commands import next_run, position_rows, staged_batches
 from airflow_provider_sfevents.commands.command_context import (
+    HeldBatch,
     Reached,
     log_in,
     now,
@@ -36,7 +37,6 @@ from airflow_provider_sfevents.commands.command_context import (
 )
 from airflow_provider_sfevents.commands.output import (
     command,
-    confirm,
     invocation,
     is_for_programs,
     say,
@@ -59,7 +59,6 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterator, Sequence
 
-    from airflow_provider_sfevents.commands.staged_batches import BatchOverview
     from airflow_provider_sfevents.positions.record import Position
     from airflow_provider_sfevents.staging.manifest import LossWindow
 
@@ -118,15 +117,15 @@ def set_(args: Namespace) -> None:
         require_topic(conn_id, args.topic, args.transport)
     position = _begin(args, reached, start)
     stands = f", which stands at {reached.position.start}," if reached.position else ""
-    with in_hand(args, reached, ("set", start)) as batch:
-        confirm(
+    with in_hand(args, reached, ("set", start)) as held:
+        held.confirm(
             args,
             *(next_run.first_of(args.consumer, args.topic) if is_first else []),
             f"{reached.store.where}{stands} will continue at {start!r}, in a new epoch.",
             *([f"It is replaced: {reached.unreadable}"] if reached.unreadable else []),
             *next_run.meaning(start, is_first=is_first),
             *next_run.loss_of_move(reached.position, start),
-            *next_run.left_behind(batch),
+            *next_run.left_behind(held.batch),
         )
         folder = reached.area.topic(position.org_id, args.consumer, args.topic)
         if reached.position:
@@ -143,13 +142,13 @@ def set_(args: Namespace) -> None:
 def forget(args: Namespace) -> None:
     """Delete the position, on purpose."""
     reached = reach(args, mend=True)
-    with in_hand(args, reached, ("forget",)) as batch:
-        confirm(
+    with in_hand(args, reached, ("forget",)) as held:
+        held.confirm(
             args,
             f"{reached.store.where} will be deleted, on purpose: the next run is a first run and "
             "begins at its `initial_replay`.",
             next_run.LANDS_ONCE,
-            *next_run.left_behind(batch),
+            *next_run.left_behind(held.batch),
         )
         forget_held(reached)
     say(f"{reached.store.where} is forgotten.")
@@ -162,12 +161,12 @@ def forget(args: Namespace) -> None:
 def acknowledge(args: Namespace) -> None:
     """Acknowledge the position's loss windows, so that they are no alert any more."""
     reached = reach(args)
-    with in_hand(args, reached, ("acknowledge",), moves=False):
+    with in_hand(args, reached, ("acknowledge",), moves=False) as held:
         windows = reached.position.new_losses if reached.position else ()
         if not windows:
             say(f"{reached.store.where} has no loss window that is not acknowledged.")
             return
-        confirm(args, *(describe_loss(one) for one in windows), ACKNOWLEDGING)
+        held.confirm(args, *(describe_loss(one) for one in windows), ACKNOWLEDGING)
         acknowledge_held(reached)
     say(f"{reached.store.where}: {counted(len(windows), 'loss window')} acknowledged.")
 
@@ -294,7 +293,7 @@ def _for_people(reached: Reached) -> dict[str, Any]:
 @contextmanager
 def in_hand(
     args: Namespace, reached: Reached, words: Sequence[str], *, moves: bool = True
-) -> Iterator[BatchOverview | None]:
+) -> Iterator[HeldBatch]:
     """Hold the lease of the batch after the position, unless a task is at work on it.
 
     :param words: of this command, to be named in errors.
@@ -305,7 +304,7 @@ def in_hand(
     require_staging(args, reached)
     batch = reached.next_batch()
     if batch is None:
-        yield None
+        yield HeldBatch(reached=reached)
         return
     folder = reached.folder.batch(batch.epoch, batch.batch_number)
     try:
@@ -320,18 +319,12 @@ def in_hand(
             f"again. If you know that the holder is gone: {release}"
         ) from error
     with lease:
-        if reached.store.get() != reached.record:
-            raise ConfigurationError(
-                f"{reached.store.where} was moved by another process just now. Nothing was "
-                "changed; show it, then run the command again."
-            )
-        held = staged_batches.look(reached.folder, batch.epoch, batch.batch_number)
-        if not moves:
-            yield held
-            return
-        again = invocation(args, "position", *words, "--abandon-staged")
-        next_run.refuse_to_abandon(held, again, abandon=args.abandon_staged)
-        yield held
+        reached.require_unmoved()
+        found = staged_batches.look(reached.folder, batch.epoch, batch.batch_number)
+        if moves:
+            again = invocation(args, "position", *words, "--abandon-staged")
+            next_run.refuse_to_abandon(found, again, abandon=args.abandon_staged)
+        yield HeldBatch(reached=reached, batch=found, lease=lease)
 
 
 def _begin(args: Namespace, reached: Reached, start: str) -> Position:

@@ -14,6 +14,7 @@ from sqlalchemy import delete
 
 from airflow_provider_sfevents.emulator import Emulator
 from airflow_provider_sfevents.positions import history
+from airflow_provider_sfevents.staging import leases
 from airflow_provider_sfevents.staging.keepalive_point import KeepalivePoint
 from airflow_provider_sfevents.staging.lease_holder import LeaseHolder
 from airflow_provider_sfevents.staging.manifest import LossWindow, Run
@@ -177,6 +178,51 @@ def test_a_batch_at_work_is_not_disturbed(
     assert f"airflow sfevents batches release {hands.consumer} {TOPIC} e1-1" in refused.refused
     assert hands.kept() == begun_here
     assert hands.folder.forgotten() is None
+
+
+@pytest.mark.parametrize("words", [("set", "latest"), ("forget",), ("acknowledge",)])
+def test_a_task_that_takes_the_batch_during_the_question_is_not_disturbed(
+    hands: Hands,
+    begun_here: Position,
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+) -> None:
+    """An answer that comes after a task has taken the batch over changes nothing."""
+    window = LossWindow(after="0a", start="earliest", at="2026-01-01T00:00:00+00:00", why="why")
+    kept = hands.keep(replace(begun_here, losses=(window,)))
+    batch = hands.folder.batch("e1", 1)
+    run = Run(dag="load", run="run-7", task="fetch")
+    taken = []
+
+    def answered_late(_: str) -> bool:
+        leases.let_go(batch.folder, 1)
+        taken.append(batch.take_lease(LeaseHolder.here(run, "2026-01-01T00:00:00+00:00")))
+        return True
+
+    monkeypatch.setattr("airflow_provider_sfevents.commands.output.ask_yesno", answered_late)
+    refused = hands.do("position", *words)
+    taken[0].release()
+    assert "was taken over by task load.fetch of run run-7" in refused.refused
+    assert hands.kept() == kept
+    assert hands.folder.forgotten() is None
+
+
+def test_a_first_run_that_begins_during_the_question_is_not_disturbed(
+    hands: Hands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An answer that comes after a task has begun the position changes nothing."""
+    found = []
+
+    def answered_late(_: str) -> bool:
+        found.append(hands.keep(begun()))
+        return True
+
+    monkeypatch.setattr("airflow_provider_sfevents.commands.output.ask_yesno", answered_late)
+    with Emulator(sample=True) as bus:
+        monkeypatch.setenv("AIRFLOW_CONN_SFEVENTS_DEFAULT", json.dumps(bus.connection()))
+        refused = hands.do("position", "set", "latest")
+    assert "was moved by another process just now. Nothing was changed" in refused.refused
+    assert [hands.kept()] == found
 
 
 def test_rubbish_is_replaced_but_a_newer_release_is_respected(hands: Hands) -> None:
