@@ -67,7 +67,8 @@ def show_rows(rows: Sequence[Mapping[str, Any]], output: str) -> None:
 
     :param rows: values in the types that JSON has.
     """
-    console = AirflowConsole()
+    # In Rich's markup `[sfevents]` would be a style, and `[/event/Order__e]` an error.
+    console = AirflowConsole(markup=False, emoji=False)
     if output == "json":
         console.print_as_json(rows)
     elif output == "yaml":

@@ -49,3 +49,10 @@ def test_programs_get_types_and_people_words(capsys: pytest.CaptureFixture[str])
     assert yaml.safe_load(capsys.readouterr().out) == [row]
     show_rows([row], "plain")
     assert capsys.readouterr().out.splitlines()[1].split() == ["1", "no", "a,", "b", "0.5"]
+
+
+def test_brackets_and_colons_are_shown_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    """A table shows the name of a setting's section, and a message that Rich would not parse."""
+    said = "Set [sfevents] staging_mode :key: [/event/Order__e]"
+    show_rows([{"said": said}], "table")
+    assert said in capsys.readouterr().out
