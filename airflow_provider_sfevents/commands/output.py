@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import shlex
+import sys
 from typing import TYPE_CHECKING, Any
 
 from airflow.cli.simple_table import AirflowConsole
@@ -22,6 +23,7 @@ _CONTEXT = "_AIRFLOW_PROCESS_CONTEXT"
 def command(act: Callable[[Namespace], None]) -> Callable[[Namespace], None]:
     """Decorate a command: an error of this package becomes its message on stderr and exit code 1.
 
+    A closed pipe is exit code 1 without a message: a command that asks first has changed nothing.
     It also lets connections be found: Airflow's `BaseHook.get_connection` reads the database only
     in a task and in processes that declare themselves servers (3.3), and a command is neither.
     """
@@ -31,10 +33,19 @@ def command(act: Callable[[Namespace], None]) -> Callable[[Namespace], None]:
         os.environ.setdefault(_CONTEXT, "server")
         try:
             act(args)
+            sys.stdout.flush()
         except SfEventsError as error:
             raise SystemExit(str(error)) from error
+        except BrokenPipeError:
+            drop_output()
+            raise SystemExit(1) from None
 
     return run
+
+
+def drop_output() -> None:
+    """Drop output after `head` has read enough; Python writes the rest to the pipe at its exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def say(text: str) -> None:

@@ -6,14 +6,19 @@ import asyncio
 import base64
 import dataclasses
 import json
-import os
 import sys
 from typing import TYPE_CHECKING, Any
 
 from airflow.utils.cli import suppress_logs_and_warning
 from airflow.utils.providers_configuration_loader import providers_configuration_loaded
 
-from airflow_provider_sfevents.commands.output import command, is_for_programs, say, show_rows
+from airflow_provider_sfevents.commands.output import (
+    command,
+    drop_output,
+    is_for_programs,
+    say,
+    show_rows,
+)
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
 from airflow_provider_sfevents.pubsub.rest.event_channels import list_topics
@@ -69,8 +74,7 @@ def tail(args: Namespace) -> None:
     except KeyboardInterrupt:
         return
     except BrokenPipeError:
-        # `head` has read enough. Python would write to the pipe once more when it exits.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_output()
 
 
 async def _tail(args: Namespace) -> None:

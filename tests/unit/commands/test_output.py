@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from argparse import Namespace
 
 import pytest
@@ -38,6 +40,22 @@ def test_our_errors_end_a_command_with_their_message(monkeypatch: pytest.MonkeyP
     with pytest.raises(ZeroDivisionError):
         command(act)(Namespace(error=ZeroDivisionError()))
     assert os.environ["_AIRFLOW_PROCESS_CONTEXT"] == "set before"
+
+
+@pytest.mark.parametrize("lines", [1, 100_000])
+def test_a_closed_pipe_ends_a_command_without_a_trace(lines: int) -> None:
+    """A reader such as `head` may stop before the output, or in the middle of it."""
+    say_much = (
+        "from airflow_provider_sfevents.commands.output import command, say\n"
+        f"command(lambda args: [say('a line') for _ in range({lines})])(None)"
+    )
+    closed, write = os.pipe()
+    os.close(closed)
+    ended = subprocess.run(
+        [sys.executable, "-c", say_much], stdout=write, stderr=subprocess.PIPE, check=False
+    )
+    os.close(write)
+    assert (ended.returncode, ended.stderr) == (1, b"")
 
 
 def test_programs_get_types_and_people_words(capsys: pytest.CaptureFixture[str]) -> None:
