@@ -117,7 +117,8 @@ def set_(args: Namespace) -> None:
         require_topic(conn_id, args.topic, args.transport)
     position = _begin(args, reached, start)
     stands = f", which stands at {reached.position.start}," if reached.position else ""
-    with in_hand(args, reached, ("set", start)) as held:
+    option = ("--transport", args.transport) if args.transport else ()
+    with in_hand(args, reached, ("set", start, *option)) as held:
         held.confirm(
             args,
             *(next_run.first_of(args.consumer, args.topic) if is_first else []),

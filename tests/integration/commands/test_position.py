@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import logging
+import shlex
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -150,18 +151,21 @@ def test_set_asks_first(hands: Hands, begun_here: Position) -> None:
     assert hands.kept() == begun_here
 
 
-def test_a_staged_batch_is_not_left_behind_by_accident(hands: Hands, begun_here: Position) -> None:
+@pytest.mark.parametrize(
+    ("option", "transport"), [((), "pubsub"), (("--transport", "streaming"), "streaming")]
+)
+def test_a_staged_batch_is_not_left_behind_by_accident(
+    hands: Hands, begun_here: Position, option: tuple[str, ...], transport: str
+) -> None:
     """The error for a staged batch names the command that leaves it behind, which works."""
     hands.stage(begun_here)
-    refused = hands.do("position", "set", "latest", "-y")
+    refused = hands.do("position", "set", "latest", "-y", *option)
     assert "Batch e1-1 is staged (3 events, delivered and counted)" in refused.refused
-    assert (
-        f"airflow sfevents position set {hands.consumer} {TOPIC} latest --abandon-staged --staging "
-        in refused.refused
-    )
+    command = refused.refused.partition("leave it behind: airflow ")[2]
+    assert command.startswith(f"sfevents position set {hands.consumer} {TOPIC} latest ")
     assert hands.kept() == begun_here
-    assert not hands.do("position", "set", "latest", "-y", "--abandon-staged").refused
-    assert hands.kept().replay_id == "latest"
+    assert not hands.airflow(*shlex.split(command), "-y").refused
+    assert (hands.kept().replay_id, hands.kept().transport) == ("latest", transport)
 
 
 @pytest.mark.parametrize("words", [("set", "latest"), ("forget",)])
