@@ -162,8 +162,13 @@ def forget(args: Namespace) -> None:
 def acknowledge(args: Namespace) -> None:
     """Acknowledge the position's loss windows, so that they are no alert any more."""
     reached = reach(args)
+    if reached.position is None:
+        raise ConfigurationError(
+            f"{reached.store.where} does not exist, so no loss window was acknowledged. If the "
+            "task keeps its position elsewhere, give `--position-store`."
+        )
     with in_hand(args, reached, ("acknowledge",), moves=False) as held:
-        windows = reached.position.new_losses if reached.position else ()
+        windows = reached.position.new_losses
         if not windows:
             say(f"{reached.store.where} has no loss window that is not acknowledged.")
             return

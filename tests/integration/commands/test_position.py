@@ -143,6 +143,15 @@ def test_a_staged_batch_does_not_keep_from_acknowledging(
     assert hands.kept() == replace(kept, losses_acknowledged=window.at)
 
 
+def test_loss_windows_of_a_position_elsewhere_are_not_acknowledged(
+    hands: Hands, begun_here: Position
+) -> None:
+    """`acknowledge` refuses a store that has no position, so that the alert is not forgotten."""
+    hands.commit(begun_here)
+    refused = hands.do("position", "acknowledge", "--yes", "--position-store", "asset").refused
+    assert "does not exist, so no loss window was acknowledged" in refused
+
+
 def test_set_asks_first(hands: Hands, begun_here: Position) -> None:
     """Answering no changes nothing."""
     refused = hands.do("position", "set", "latest", answers="n\n")
