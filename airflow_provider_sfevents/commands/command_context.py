@@ -16,6 +16,7 @@ from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
 from airflow_provider_sfevents.hooks.staging_access import staging_root
 from airflow_provider_sfevents.positions.record import VERSION, Position
+from airflow_provider_sfevents.positions.record_text import check_consumer
 from airflow_provider_sfevents.pubsub.topic_names import check_topic
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.area import StagingArea
@@ -134,6 +135,7 @@ def reach(args: Namespace, *, mend: bool = False, may_log_in: bool = False) -> R
     :param may_log_in: use the default connection if the org is not known otherwise.
     :raises SfEventsError: a record cannot be read, or there are several orgs, or none.
     """
+    check_consumer(args.consumer)
     topic = check_topic(args.topic)
     root = staging_root(args.staging)
     area = StagingArea(root)

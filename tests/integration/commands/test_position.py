@@ -326,6 +326,14 @@ def test_the_first_position_gets_its_org_from_the_connection(
         assert kept.instance_url.startswith("http")
 
 
+@pytest.mark.parametrize("consumer", ["lo ad", "../load", "load=1", ""])
+def test_a_consumer_that_no_task_can_have_gets_no_position(hands: Hands, consumer: str) -> None:
+    """The characters of a consumer are checked as those of a task's `consumer`."""
+    words = ("sfevents", "position", "set", consumer, TOPIC, "latest", "-y")
+    refused = hands.airflow(*words, "--staging", f"file://{hands.staging}").refused
+    assert f"consumer={consumer!r} cannot name a position" in refused
+
+
 def test_the_first_position_needs_a_topic_that_exists(
     hands: Hands, monkeypatch: pytest.MonkeyPatch
 ) -> None:
