@@ -33,11 +33,13 @@ from airflow_provider_sfevents.staging.area import StagingArea
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from airflow_provider_sfevents.doctor.findings import Finding
     from airflow_provider_sfevents.positions.record import Position
     from airflow_provider_sfevents.staging.keepalive_point import KeepalivePoint
+
+_ALL = "positions"
 
 
 @suppress_logs_and_warning
@@ -45,8 +47,7 @@ if TYPE_CHECKING:
 @command
 def run(args: Namespace) -> None:
     """Check the set-up, and show a line for each check; with `--fail` exit with code 1."""
-    kept, broken = read_positions(found()) if args.all else ([], [])
-    positions = [position for _, position in kept]
+    positions, broken = _read() if args.all else (None, [])
     task = SfEventsDoctorOperator(
         task_id="doctor",
         conn_id=args.conn_id,
@@ -55,11 +56,13 @@ def run(args: Namespace) -> None:
         spark_conn_id=args.spark_conn_id,
     )
     stopping = Stopping()
-    followed = followed_topics(positions, datetime.now(UTC)) if args.all else None
+    followed = None if positions is None else followed_topics(positions, datetime.now(UTC))
     of_set_up = run_in_thread(lambda: task.look({}, stopping, followed=followed), stopping)
-    watching = _watchers() if args.all else []
-    of_airflow = [_triggerer(), *watching, *_positions(positions, args.staging), *broken]
-    _show([*of_set_up, *of_airflow], args)
+    of_airflow = _lines(TRIGGERER, _triggerer)
+    if args.all:
+        of_airflow += _lines("watchers", _watchers)
+        of_airflow += _lines(_ALL, lambda: _positions(positions or [], args.staging))
+    _show([*of_set_up, *of_airflow, *broken], args)
 
 
 def _show(lines: Sequence[Finding], args: Namespace) -> None:
@@ -76,25 +79,39 @@ def _show(lines: Sequence[Finding], args: Namespace) -> None:
         raise SystemExit(said)
 
 
-def _triggerer() -> Finding:
+def _read() -> tuple[list[Position] | None, list[Finding]]:
+    """Read all positions; None: they cannot be read now.
+
+    :return: lines of the records that are none, or of the error, too.
+    """
     try:
-        with told("The triggerer's heartbeat", "read"), create_session() as session:
-            job = most_recent_job("TriggererJob", session=session)
-            seen = job and SeenTriggerer(
-                host=str(job.hostname),
-                is_alive=job.is_alive(),
-                heartbeat_at=job.latest_heartbeat.isoformat(timespec="seconds"),
-            )
+        kept, broken = read_positions(found())
     except SfEventsError as error:
-        return findings.failed_by(TRIGGERER, error)
-    return triggerer_finding(seen)
+        return None, [findings.failed_by(_ALL, error)]
+    return [position for _, position in kept], broken
+
+
+def _lines(checked: str, look: Callable[[], list[Finding]]) -> list[Finding]:
+    """Return what `look` found; an error is a line of its own, and the other lines stay."""
+    try:
+        return look()
+    except SfEventsError as error:
+        return [findings.failed_by(checked, error)]
+
+
+def _triggerer() -> list[Finding]:
+    with told("The triggerer's heartbeat", "read"), create_session() as session:
+        job = most_recent_job("TriggererJob", session=session)
+        seen = job and SeenTriggerer(
+            host=str(job.hostname),
+            is_alive=job.is_alive(),
+            heartbeat_at=job.latest_heartbeat.isoformat(timespec="seconds"),
+        )
+    return [triggerer_finding(seen)]
 
 
 def _watchers() -> list[Finding]:
-    try:
-        return [watcher_finding(one) for one in watchers(datetime.now(UTC))]
-    except SfEventsError as error:
-        return [findings.failed_by("watchers", error)]
+    return [watcher_finding(one) for one in watchers(datetime.now(UTC))]
 
 
 def _positions(positions: Sequence[Position], staging: str | None) -> list[Finding]:

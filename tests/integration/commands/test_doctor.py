@@ -17,6 +17,7 @@ from airflow.utils.session import create_session
 from sqlalchemy import delete
 
 from airflow_provider_sfevents.emulator import Emulator
+from airflow_provider_sfevents.exceptions import TransportError
 from airflow_provider_sfevents.staging.manifest import LossWindow, Run
 from tests.integration.commands.registered import write_task
 from tests.unit.positions.building import begun
@@ -121,6 +122,24 @@ def test_all_positions_with_their_topics(ask: Hands, org: Emulator) -> None:
     [topic] = [one for one in found if one["checked"] == "topic /event/Order__e"]
     assert (topic["status"], "of org 00D000000000001AAA" in topic["seen"]) == ("not checked", True)
     assert name not in [one["checked"] for one in rows(ask)]
+
+
+def test_positions_that_cannot_be_looked_at_are_a_line(
+    ask: Hands, org: Emulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other lines are shown: of a wrong staging area, and without Airflow's database."""
+    ask.keep(begun(org_id=org.org.org_id))
+    words = ("sfevents", "doctor", "--all", "-o", "json")
+    answer = ask.airflow(*words, "--staging", "bogus://bucket/area")
+    assert failed(json.loads(answer.said)) == ["staging", "positions"]
+
+    def no_database() -> list[tuple[str, str]]:
+        raise TransportError("Variables could not be read.")
+
+    monkeypatch.setattr("airflow_provider_sfevents.commands.doctor.found", no_database)
+    lines = rows(ask, "--all")
+    assert failed(lines) == ["positions"]
+    assert "topics without a position" not in [one["checked"] for one in lines]
 
 
 def test_repeated_failures_of_a_paused_dag(ask: Hands, org: Emulator) -> None:
