@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -162,10 +163,9 @@ def _by_hand(args: Namespace, reached: Reached, batch: BatchOverview) -> str:
     applied = batch.receipt is not None and batch.receipt.applied is not None
     job = put_job(staging_root(args.staging), "apply" if applied else "land")
     manifest = spark_url(reached.folder.batch(batch.epoch, batch.batch_number).manifest_url)
+    command = ["spark-submit", "--py-files", job.py_files, job.application, "--manifest", manifest]
     return (
-        "By hand, with the task's table and Spark settings: "
-        f"spark-submit --py-files {job.py_files} {job.application} "
-        f"--manifest {manifest} --table <table> "
+        f"By hand, with the task's table and Spark settings: {shlex.join(command)} --table <table> "
         + (
             "--format <format> --current-state <tables of records>"
             if applied

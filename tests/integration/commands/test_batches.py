@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from typing import TYPE_CHECKING
 
 import pytest
@@ -111,13 +112,15 @@ def test_a_chain_is_cleared_to_its_end(hands: Hands, begun_here: Position) -> No
 
 
 def test_without_its_run_a_batch_is_landed_by_hand(hands: Hands, begun_here: Position) -> None:
-    """If Airflow no longer has the run, the error has the spark-submit command."""
+    """If Airflow no longer has the run, the error has the spark-submit command, quoted."""
+    hands.staging /= "my area"
     hands.commit(begun_here, run=Run(dag=hands.consumer, run="run-1", task="land"))
     refused = hands.do("batches", "reland", "e1-1", "-y").refused
     assert "is not in Airflow's database any more" in refused
     manifest = hands.folder.batch("e1", 1).manifest_url
-    assert f"--manifest {manifest} --table <table>" in refused
-    assert "spark-submit --py-files file://" in refused
+    words = shlex.split(refused.partition("Spark settings: ")[2])
+    assert words[:2] == ["spark-submit", "--py-files"]
+    assert words[4:7] == ["--manifest", str(manifest), "--table"]
 
 
 def test_what_is_not_committed_is_left_to_the_next_run(hands: Hands, begun_here: Position) -> None:
