@@ -165,7 +165,7 @@ class SfEventsEntitySnapshotOperator(spark_submission.SubmitsToSpark, SparkSubmi
                 )
             )
         applied = folder.read_report()
-        folder.remove_up_to_this()
+        folder.remove_with_leftovers()
         told = {**asdict(read), "fields": list(read.fields), "unseen": list(read.unseen)}
         return {**told, "applied": applied}
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Protocol
 
 from airflow_provider_sfevents.exceptions import StagingError
@@ -21,7 +22,6 @@ from airflow_provider_sfevents.staging.storage import durable_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from datetime import datetime
     from pathlib import Path
 
     from upath import UPath
@@ -32,6 +32,11 @@ DELETED = "deleted.txt"
 SCHEMA = "schema.avsc"
 READ = "read.json"
 REPORT = "report.json"
+
+KEEP_FOR = timedelta(days=2)
+"""Age at which a read is left over: longer than any read, and the Spark job that applies it."""
+
+_TIME = "%Y%m%dT%H%M%S"
 
 
 class Writer(Protocol):
@@ -134,11 +139,14 @@ class ReadFolder:
                 "not have been applied. Run the task again."
             ) from error
 
-    def remove_up_to_this(self) -> None:
-        """Remove this read and the older ones, once its records have been applied."""
+    def remove_with_leftovers(self) -> None:
+        """Remove this read, once its records have been applied, and reads of ended tasks.
+
+        Younger reads stay: another task may be reading the entity for other tables.
+        """
         entity = self.folder.parent
         for name in durable_files.names(entity):
-            if name <= self.folder.name:
+            if name == self.folder.name or _is_left_over(name, self.folder.name):
                 durable_files.remove(entity / name)
 
 
@@ -160,4 +168,16 @@ def read_id(at: datetime, token: str) -> str:
     :param at: UTC.
     :param token: random, since two reads may begin in one second.
     """
-    return f"{at:%Y%m%dT%H%M%S}-{token}"
+    return f"{at:{_TIME}}-{token}"
+
+
+def _is_left_over(name: str, now: str) -> bool:
+    """Return whether a read began `KEEP_FOR` before another one; both times are the org's."""
+    try:
+        return _begun_at(now) - _begun_at(name) > KEEP_FOR
+    except ValueError:
+        return False
+
+
+def _begun_at(read_id: str) -> datetime:
+    return datetime.strptime(read_id.partition("-")[0], _TIME).replace(tzinfo=UTC)

@@ -141,6 +141,21 @@ def test_a_job_without_a_report_has_done_nothing(task: Task, bus: Emulator, spar
     assert "read.json" in reads_left(task)
 
 
+def test_a_read_for_other_tables_stays(task: Task, bus: Emulator, spark: Spark) -> None:
+    """A snapshot removes its own read and old ones, and not those of tasks that may still run."""
+    spark.reports(does=False)
+    with pytest.raises(AirflowException):
+        take_snapshot(task, current_state="/lake/other")
+    others = reads_left(task)
+    [entity] = (task.staging / "_reads").glob("*/Account")
+    for name in ("20200101T000000-0a", "not-a-read"):
+        (entity / name).mkdir()
+        (entity / name / name).touch()
+    spark.reports(does=True)
+    take_snapshot(task)
+    assert sorted(reads_left(task)) == sorted([*others, "not-a-read"])
+
+
 def test_nothing_is_read_while_another_run_writes_the_tables(
     task: Task, bus: Emulator, spark: Spark
 ) -> None:
