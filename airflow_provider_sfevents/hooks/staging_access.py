@@ -43,7 +43,7 @@ def staging_root(url: str | None) -> ObjectStoragePath:
         staging setting is wrong.
     """
     file_modes.use(configured_modes())
-    if url and "://" not in url and not Path(url).is_absolute():
+    if url and not _is_absolute(url):
         raise ConfigurationError(
             f"staging={url!r} is neither a URL nor an absolute path, so each process would have an "
             "area of its own. Give a folder as file:///path or an object store as "
@@ -58,6 +58,14 @@ def staging_root(url: str | None) -> ObjectStoragePath:
             "object store as s3://bucket/path (its Airflow provider must be installed)."
         ) from error
     return root
+
+
+def _is_absolute(url: str) -> bool:
+    """Return whether every process takes a URL or path for the same location."""
+    scheme, found, rest = durable_files.without_connection(url).partition("://")
+    if found and scheme.lower() not in ("file", "local"):
+        return True
+    return Path(rest if found else scheme).is_absolute()
 
 
 def open_staging(url: str | None, executor: str | None) -> StagingArea:
