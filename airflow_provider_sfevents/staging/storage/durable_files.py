@@ -380,6 +380,8 @@ def told(path: UPath, doing: str) -> Iterator[None]:
         raise
     except Exception as error:
         code, said = _reason(error)
+        if code == errno.ENOENT and not is_local(path):  # no folders there: the bucket is missing
+            code = 0
         said = re.sub(r"\?\S+", "?...", said)[:500]  # the query of a URL may carry a signature
         raise StagingError(
             f"{path} cannot {doing}: {said}. {_REMEDIES.get(code, _OTHERWISE)}"

@@ -149,6 +149,7 @@ def test_an_unwritable_folder_is_named_with_its_remedy(tmp_path: Path) -> None:
         (errno.EACCES, "Let the user"),
         (errno.EROFS, "read-only"),
         (errno.EIO, "try again"),
+        (errno.ENOENT, "Check that the store exists"),
     ],
     ids=lambda value: errno.errorcode.get(value, "") if isinstance(value, int) else "",
 )
