@@ -92,6 +92,7 @@ def open_up(root: Path) -> None:
 
     Files of other users, and files that are removed in the meantime, are left alone.
     """
+    root = root.resolve()  # a link has a mode and a group of its own
     if not root.is_dir() or not _is_own(root) or not _lacks(root, _in_use.folder):
         return
     for path in _all_below(root):

@@ -111,6 +111,17 @@ def test_a_second_try_under_another_mode(first: str, second: str, tmp_path: Path
         assert {path.stat().st_gid for path in below} == {own_group()}
 
 
+def test_an_area_behind_a_link_is_opened(tmp_path: Path) -> None:
+    """After a change of the mode, the new readers also reach files below a link to a folder."""
+    (tmp_path / "disk").mkdir(mode=0o700)
+    (tmp_path / "link").symlink_to(tmp_path / "disk")
+    durable_files.replace(UPath(tmp_path) / "disk" / "org" / "manifest.json", b"")
+    file_modes.use(file_modes.group(os.getegid()))  # which the link belongs to, too
+    assert usable(UPath(tmp_path) / "link")
+    modes = {".": "2750", "org": "2750", "org/manifest.json": "640"}
+    assert found(tmp_path / "disk") == modes
+
+
 @pytest.mark.parametrize(
     ("root", "org", "reported"),
     [
