@@ -280,7 +280,7 @@ class TopicFolder:
 
         A batch that cannot be removed now is removed next time.
 
-        :param keep_batches: number of the newest batches that are kept in any case.
+        :param keep_batches: number of the newest committed batches that are kept in any case.
         :param epoch: of the position; it counts as the newest epoch, whatever the order here.
         :param keep_for: time after its landing for which a batch is kept in any case.
         :param now: default: this machine's time.
@@ -295,9 +295,11 @@ class TopicFolder:
         batches = [
             (epoch, batch_number) for epoch in epochs for batch_number in self.batch_numbers(epoch)
         ]
-        surplus = batches[: max(0, len(batches) - keep_batches)]
+        newest = self.newest_receipt()
+        committed = batches.index(newest) + 1 if newest in batches else len(batches)
+        surplus = batches[: max(0, committed - keep_batches)]
         old = list(self._old(surplus, keep_for, now or datetime.now(UTC)))
-        sweepable = to_sweep(old, self.newest_receipt(), epochs[-1]) if old else []
+        sweepable = to_sweep(old, newest, epochs[-1]) if old else []
         self._record_swept(sweepable)
         return [
             swept for state in sweepable for swept in self._remove(state.epoch, state.batch_number)

@@ -371,8 +371,9 @@ def swept(
     batches = sorted(area.batches, key=lambda batch: (epochs.index(batch.key[0]), batch.key[1]))
     states = [_state(batch, one_host, living) for batch in batches]
     newest = newest_landed(area)
-    old = states[: max(0, len(states) - keep_batches)]
     newest_receipt = (newest.epoch, newest.batch_number) if newest else None
+    last = newest_receipt and [batch.key for batch in batches].index(newest_receipt) + 1
+    old = states[: max(0, (last or len(states)) - keep_batches)]
     for state in to_sweep(old, newest_receipt, epochs[-1]) if old else ():
         area = area.without((state.epoch, state.batch_number))
     return area

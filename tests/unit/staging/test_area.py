@@ -169,6 +169,9 @@ def test_sweeping_keeps_the_newest_batches(topic: TopicFolder) -> None:
     assert topic.sweep(3) == ["e1-1", "e1-2"]
     assert topic.batch_numbers("e1") == [3, 4, 5]
     assert topic.sweep(3) == []
+    durable_files.replace(topic.batch("e1", 6).folder / "attempts" / "0001" / "part-0", b"")
+    assert topic.sweep(3) == []  # a wait has begun to stage the next batch
+    assert topic.sweep(2) == ["e1-3"]
 
 
 def test_a_batch_is_kept_for_a_time_after_its_landing(topic: TopicFolder) -> None:
