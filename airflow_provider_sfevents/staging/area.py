@@ -374,11 +374,14 @@ class TopicFolder:
     def _state(self, epoch: str, batch_number: int) -> BatchState:
         folder = self.batch(epoch, batch_number).folder
         there = durable_files.names(folder)
+        staged, landed = layout.MANIFEST in there, layout.RECEIPT in there
+        swept = 0 if staged or landed else self._swept(self.folder / epoch / layout.SWEPT)
         return BatchState(
             epoch=epoch,
             batch_number=batch_number,
-            staged=layout.MANIFEST in there,
-            landed=layout.RECEIPT in there,
+            staged=staged,
+            landed=landed,
+            half_swept=batch_number <= swept,
             held=leases.may_be_held(folder),
         )
 

@@ -25,6 +25,7 @@ class BatchState:
     :param staged: the batch has a manifest.
     :param landed: the batch has a receipt.
     :param held: a task may be at work on the batch.
+    :param half_swept: a sweep that was killed has removed its manifest and receipt.
     """
 
     epoch: str
@@ -32,6 +33,7 @@ class BatchState:
     staged: bool
     landed: bool
     held: bool
+    half_swept: bool = False
 
 
 def to_sweep(
@@ -44,7 +46,8 @@ def to_sweep(
     1. A batch that is held.
     2. The newest receipt: it distinguishes a lost position from a first run.
     3. A batch that is staged and not landed: its events may have left the bus.
-    4. A batch of the newest epoch that is not landed: a task is fetching it.
+    4. A batch of the newest epoch that is not landed: a task is fetching it. The remains of an
+       earlier sweep are no such batch.
 
     :param old: batches that need not be kept for their age.
     :param newest_receipt: epoch and batch number.
@@ -54,7 +57,7 @@ def to_sweep(
         for batch in old
         if not batch.held
         and (batch.epoch, batch.batch_number) != newest_receipt
-        and (batch.landed or (not batch.staged and batch.epoch != newest_epoch))
+        and (batch.landed or batch.half_swept or not (batch.staged or batch.epoch == newest_epoch))
     ]
 
 

@@ -253,6 +253,18 @@ def test_what_cannot_be_removed_is_left_for_next_time(
     assert "it resists" in caplog.text
 
 
+def test_a_half_swept_batch_is_swept_next_time(topic: TopicFolder) -> None:
+    """Files that a killed sweep left without manifest and receipt go with the next sweep."""
+    begin(topic, "e1", "2026-01-01")
+    for batch_number in range(1, 4):
+        stage(topic, "e1", batch_number)
+    left = topic.batch("e1", 1).folder / "attempts" / "0001" / "part-0"
+    assert topic.sweep(2) == ["e1-1"]
+    durable_files.replace(left, b"")
+    assert topic.sweep(2) == ["e1-1"]
+    assert topic.batch_numbers("e1") == [2, 3]
+
+
 def test_a_negative_number_to_keep_is_refused(topic: TopicFolder) -> None:
     """A negative `keep_batches` is an error that names the value."""
     with pytest.raises(ValueError, match="keep_batches must be 0 or more, not -1"):
