@@ -89,6 +89,7 @@ class FaultOrders:
     def __init__(self, knobs: Knobs) -> None:
         self._knobs = knobs
         self._waiting: dict[str, list[FaultOrder]] = {}
+        self._on_streams: dict[int, FaultOrder] = {}  # by identity: equal faults may be on two
         self._seeded = SeededRandom(f"{knobs.seed}:faults")
         self._lock = threading.Lock()
 
@@ -143,26 +144,40 @@ class FaultOrders:
                 waiting[0] = replace(fault, times=fault.times - 1)
             else:
                 del waiting[0]
-            return replace(fault, times=1)
+            taken = replace(fault, times=1)
+            if rpc in STREAMS:
+                self._on_streams[id(taken)] = taken
+            return taken
+
+    def is_cleared(self, fault: FaultOrder) -> bool:
+        """True if the fault of an open stream was cleared meanwhile."""
+        with self._lock:
+            return not isinstance(fault, RandomFault) and id(fault) not in self._on_streams
+
+    def happens(self, fault: FaultOrder) -> None:
+        """Forget the fault of a stream, which is due."""
+        with self._lock:
+            self._on_streams.pop(id(fault), None)
 
     def give_back(self, fault: FaultOrder) -> None:
         """Return an unused fault to the queue: its stream ended before it was due."""
-        if isinstance(fault, RandomFault):
-            return
         with self._lock:
-            self._waiting.setdefault(fault.rpc, []).insert(0, fault)
+            if self._on_streams.pop(id(fault), None):
+                self._waiting.setdefault(fault.rpc, []).insert(0, fault)
 
     def waiting(self) -> tuple[FaultOrder, ...]:
+        """Faults that have not happened yet, those of open streams first."""
         with self._lock:
-            return tuple(fault for faults in self._waiting.values() for fault in faults)
+            queued = (fault for faults in self._waiting.values() for fault in faults)
+            return (*self._on_streams.values(), *queued)
 
     def clear(self, rpc: str = "") -> None:
-        """Remove the pending faults of one RPC, or all."""
+        """Remove the pending faults of one RPC, or all, also those of open streams."""
         with self._lock:
-            if rpc:
-                self._waiting.pop(rpc, None)
-            else:
-                self._waiting.clear()
+            for name in [rpc] if rpc else TARGETS:
+                self._waiting.pop(name, None)
+                for key in [k for k, one in self._on_streams.items() if one.rpc == name]:
+                    del self._on_streams[key]
 
     def _by_seeded(self, rpc: str) -> FaultOrder | None:
         """Random fault by the knob `fault_rate`; on a stream within its first 100 events."""

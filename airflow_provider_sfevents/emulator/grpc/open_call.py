@@ -81,9 +81,12 @@ class OpenCall:
 
         If it cuts the connection, wait until the client notices.
         """
+        if self._fault and self._state.faults.is_cleared(self._fault):
+            self._fault = None
         if self._fault is None or not self._fault.is_due(events, self._lasted()):
             return
         fault, self._fault = self._fault, None
+        self._state.faults.happens(fault)
         if not fault.how:
             self._ending = fault.refusal
             return

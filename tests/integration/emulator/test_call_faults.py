@@ -98,6 +98,24 @@ def test_a_fault_that_did_not_come_is_left_for_the_next_stream(talk: Talk) -> No
         assert bus.faults() == ()
 
 
+def test_the_fault_of_an_open_stream_can_be_cleared(talk: Talk) -> None:
+    """A fault that waits on an open stream is listed until it is cleared, and then never comes."""
+    with Emulator(knobs=QUICK) as bus:
+        topic, _ = published(bus, 5)
+        bus.fail_next("Subscribe", after=4)
+
+        async def scenario(client: Any) -> Any:
+            stream = await client.subscribe(topic, 3)
+            await stream.take(3)
+            listed = bus.faults()
+            await asyncio.to_thread(bus.clear_faults, "Subscribe")
+            await stream.ask(2)
+            await stream.take(2)
+            return [(fault.rpc, fault.after) for fault in listed], bus.faults()
+
+        assert talk(bus, scenario) == ([("Subscribe", 4)], ())
+
+
 def test_calls_and_logins_fail_late(talk: Talk, http: Http) -> None:
     """`after_seconds` delays the failure of a call or a login."""
     with Emulator() as bus:

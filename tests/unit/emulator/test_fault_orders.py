@@ -60,7 +60,7 @@ def test_a_fault_is_due_by_count_or_by_time() -> None:
 
 
 def test_what_waits_is_listed_as_it_is_left() -> None:
-    """A listing has the remaining counts; a returned fault goes to the next call."""
+    """A listing has the remaining counts and what open streams wait for, until it happens."""
     faults = FaultOrders(Knobs())
     faults.add("Subscribe", error_code="topic.not.found", times=2)
     faults.add("Publish", how="reset", after=1)
@@ -68,11 +68,15 @@ def test_what_waits_is_listed_as_it_is_left() -> None:
     faults.take("Publish")
     assert [(one.rpc, one.times, one.after) for one in faults.waiting()] == [
         ("Subscribe", 1, 0),
+        ("Subscribe", 1, 0),
         ("Publish", 1, 0),
     ]
     assert taken
     faults.give_back(taken)
-    assert faults.take("Subscribe") == taken
+    again = faults.take("Subscribe")
+    assert again == taken
+    faults.happens(again)
+    assert [one.rpc for one in faults.waiting()] == ["Subscribe", "Publish"]
     faults.clear("Subscribe")
     assert [one.rpc for one in faults.waiting()] == ["Publish"]
     faults.clear()
