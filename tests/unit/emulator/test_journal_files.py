@@ -257,7 +257,7 @@ def test_a_full_disk_publishes_nothing(tmp_path: Path, opens: Opens) -> None:
 
 
 def test_a_full_disk_defines_and_moves_nothing(tmp_path: Path, opens: Opens) -> None:
-    """What a full disk refused is not in memory either, so it can be repeated and restored."""
+    """A definition or move that a full disk refused is not in memory, and can be repeated."""
     opened = opens(tmp_path / "bus.log")
     for _ in range(2):
         with _full_disk(), pytest.raises(EmulatorError, match="cannot write"):
