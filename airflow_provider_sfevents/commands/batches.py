@@ -166,9 +166,5 @@ def _by_hand(args: Namespace, reached: Reached, batch: BatchOverview) -> str:
     command = ["spark-submit", "--py-files", job.py_files, job.application, "--manifest", manifest]
     return (
         f"By hand, with the task's table and Spark settings: {shlex.join(command)} --table <table> "
-        + (
-            "--format <format> --current-state <tables of records>"
-            if applied
-            else "--format parquet"
-        )
+        f"--format <format>{' --current-state <tables of records>' if applied else ''}"
     )

@@ -120,7 +120,7 @@ def test_without_its_run_a_batch_is_landed_by_hand(hands: Hands, begun_here: Pos
     manifest = hands.folder.batch("e1", 1).manifest_url
     words = shlex.split(refused.partition("Spark settings: ")[2])
     assert words[:2] == ["spark-submit", "--py-files"]
-    assert words[4:7] == ["--manifest", str(manifest), "--table"]
+    assert words[4:] == ["--manifest", str(manifest), "--table", "<table>", "--format", "<format>"]
 
 
 def test_what_is_not_committed_is_left_to_the_next_run(hands: Hands, begun_here: Position) -> None:
