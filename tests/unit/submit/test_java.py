@@ -74,6 +74,15 @@ def test_the_wheels_java_is_the_last_resort(tmp_path: Path) -> None:
     assert java_major(f"{found.home}/bin/java") == 21
 
 
+def test_a_cache_that_cannot_be_written_is_one_line_with_the_remedy(tmp_path: Path) -> None:
+    """The wheel's Java needs a folder; without one, as in many containers, the error says so."""
+    wheel, file = make_java(tmp_path / "wheel", "21.0.8"), tmp_path / "file"
+    file.touch()
+
+    with pytest.raises(ConfigurationError, match=r"file/sfevents.*XDG_CACHE_HOME"):
+        find_java({"PATH": "", "XDG_CACHE_HOME": str(file)}, bundled=lambda: wheel)
+
+
 def test_no_java_is_one_line_with_the_remedy(tmp_path: Path) -> None:
     """Without a usable Java the error names those found and the remedy."""
     old = make_java(tmp_path / "old", "1.8.0_402")
