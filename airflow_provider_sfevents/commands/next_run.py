@@ -18,7 +18,7 @@ from airflow_provider_sfevents.replay_point import EARLIEST, LATEST
 from airflow_provider_sfevents.staging.manifest import LossWindow
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
 
     from airflow_provider_sfevents.batches.position.open_position import EpochStart, Landed
@@ -95,12 +95,12 @@ def age_hours(
     return None if since is None else round((now - since) / timedelta(hours=1), 1)
 
 
-def too_old(ages: Mapping[str, float | None], hours: float) -> str:
+def too_old(ages: Iterable[tuple[str, float | None]], hours: float) -> str:
     """Name the positions that are older than so many hours; empty if there is none.
 
-    :param ages: hours, by consumer and topic.
+    :param ages: consumer and topic of each position, and its age in hours.
     """
-    old = [f"{one} ({age} h)" for one, age in ages.items() if age is not None and age > hours]
+    old = [f"{one} ({age} h)" for one, age in ages if age is not None and age > hours]
     return f"Older than {hours:g} hours: {', '.join(old)}." if old else ""
 
 

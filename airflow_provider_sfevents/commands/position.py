@@ -74,7 +74,7 @@ def show(args: Namespace) -> None:
         raise SystemExit(old)
 
 
-def _show_all(args: Namespace) -> dict[str, float | None]:
+def _show_all(args: Namespace) -> list[tuple[str, float | None]]:
     """List positions; returns their ages."""
     area = StagingArea(staging_root(args.staging))
     now_ = datetime.fromisoformat(now())
@@ -87,10 +87,10 @@ def _show_all(args: Namespace) -> dict[str, float | None]:
 
     rows = position_rows.rows(position_rows.found(), age_of, consumer=args.consumer)
     show_rows(rows, args.output)
-    return {f"{row['consumer']} {row['topic']}": row["age_hours"] for row in rows}
+    return [(f"{row['consumer']} {row['topic']}", row["age_hours"]) for row in rows]
 
 
-def _show_one(args: Namespace) -> dict[str, float | None]:
+def _show_one(args: Namespace) -> list[tuple[str, float | None]]:
     """Show a position and what the next run will do; returns its age."""
     reached = reach(args)
     next_run, warning = foresee(args, reached)
@@ -100,7 +100,7 @@ def _show_one(args: Namespace) -> dict[str, float | None]:
     else:
         show_one(fields | _for_people(reached), args.output)
         say("\n".join(filter(None, (warning, next_run))))
-    return {f"{args.consumer} {args.topic}": fields.get("age_hours")}
+    return [(f"{args.consumer} {args.topic}", fields.get("age_hours"))]
 
 
 @action_cli

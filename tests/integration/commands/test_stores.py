@@ -145,6 +145,19 @@ def test_a_position_in_an_assets_state(hands: Hands) -> None:
     assert row.get() is None
 
 
+def test_an_old_position_is_named_beside_that_of_another_org(hands: Hands) -> None:
+    """`--fail-older-than` looks at each position of a consumer that reads a topic of two orgs."""
+    orgs = (ACTIVE, "00D00000000000BAAA")
+    with DAG(hands.consumer, schedule=None) as dag:
+        EmptyOperator(task_id="land", inlets=[topic_asset(org, TOPIC) for org in orgs])
+    register(dag)
+    old = begun(consumer=hands.consumer, batch_number=1, replay_id="0a")
+    for org in orgs:
+        AssetRow(org, hands.consumer, TOPIC).set(replace(old, org_id=org).to_json())
+    words = ("sfevents", "position", "show", hands.consumer, "--fail-older-than", "48")
+    assert hands.airflow(*words).refused.count(f"{hands.consumer} {TOPIC} (") == len(orgs)
+
+
 def test_a_state_that_lies_elsewhere_hides_no_other(hands: Hands) -> None:
     """A state that another backend stores elsewhere is listed as such, beside the others."""
     with DAG(hands.consumer, schedule=None) as dag:

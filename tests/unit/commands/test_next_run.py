@@ -189,6 +189,6 @@ def test_age_is_counted_from_the_last_sign_of_the_bus() -> None:
 
 def test_positions_that_are_too_old_are_named() -> None:
     """Positions above the limit are named with their age; one at the limit is not."""
-    ages = {"a /event/X__e": 50.2, "b /event/X__e": None, "c /event/X__e": 48.0}
+    ages = [("a /event/X__e", 50.2), ("b /event/X__e", None), ("c /event/X__e", 48.0)]
     assert next_run.too_old(ages, 48) == "Older than 48 hours: a /event/X__e (50.2 h)."
     assert next_run.too_old(ages, 60) == ""
