@@ -160,9 +160,9 @@ def settings_of_file(
 
     :param properties_file: file that the task names in place of `spark-defaults.conf`.
     """
-    home = _named_home(launcher, environ)
+    home = spark_folder(launcher, environ) or _named_home(launcher, environ)
     if not home and (found := shutil.which(launcher.binary, path=environ.get("PATH"))):
-        home = str(Path(found).resolve().parent.parent)
+        home = Path(found).resolve().parent.parent
     folder = Path(environ.get("SPARK_CONF_DIR") or Path(home or "", "conf"))
     file = Path(properties_file) if properties_file else folder / DEFAULTS
     try:

@@ -7,11 +7,12 @@ import importlib.metadata
 import os
 import socket
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, TransportError
+from airflow_provider_sfevents.submit import preflight
 from airflow_provider_sfevents.submit.preflight import (
     Launcher,
     check_java,
@@ -22,9 +23,6 @@ from airflow_provider_sfevents.submit.preflight import (
     quick_start,
     settings_of_file,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def versions(**installed: str) -> None:
@@ -177,6 +175,18 @@ def test_settings_of_a_file_are_found(
     file = str(tmp_path / named) if named else None
     environ = {name: str(tmp_path / folder) for name, folder in environ.items()}
     assert settings_of_file(file, launcher, environ) == names
+
+
+def test_settings_of_the_wheels_spark_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The wheel has a copy of spark-submit beside Python, and its file in the folder of pyspark."""
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "spark-defaults.conf").write_text("spark.ui.enabled true\n")
+    monkeypatch.setattr(preflight, "installed_pyspark", lambda: tmp_path)
+    launcher = Launcher(binary="spark-submit", beside_python=True)
+    environ = {"PATH": str(Path(sys.executable).parent)}
+    assert settings_of_file(None, launcher, environ) == {"spark.ui.enabled"}
 
 
 class Network:
