@@ -207,6 +207,11 @@ class OrgChecks:
             )
         return found
 
+    @property
+    def _is_streaming(self) -> bool:
+        """True if the connection reads by the Streaming API, and may have no way to the other."""
+        return self._settings.transport == TransportName.STREAMING
+
     async def _connection(self) -> Finding:
         self._settings = self._make_settings()
         if self._settings.ca_file:
@@ -228,9 +233,10 @@ class OrgChecks:
         )
 
     async def _proxy(self) -> Finding:
-        routes = http_proxy.routes_of(self._settings, self._environ)
+        login, api = http_proxy.routes_of(self._settings, self._environ)
+        routes = [login] if self._is_streaming else [login, api]
         refusals = [await http_proxy.refusal(one) if one.proxy else "" for one in routes]
-        unseen = http_proxy.unseen_by_grpc(self._settings, self._environ)
+        unseen = api in routes and http_proxy.unseen_by_grpc(self._settings, self._environ)
         return http_proxy.proxy_finding(routes, refusals, is_unseen_by_grpc=unseen)
 
     async def _machine_clock(self) -> Finding:
@@ -257,7 +263,7 @@ class OrgChecks:
         return lines.scopes_finding(await self._client.session())
 
     async def _api(self) -> Finding:
-        if self._settings.transport == TransportName.STREAMING:
+        if self._is_streaming:
             return await self._streaming_api()
         await self._client.check(self._seconds)
         return ok(lines.API, f"Pub/Sub API reached at {self._settings.endpoint}, over HTTP/2.")
@@ -274,7 +280,7 @@ class OrgChecks:
         return ok(lines.topic_check(topic), "It is there, and the connection's user may read it.")
 
     async def _topic(self, topic: str) -> Finding:
-        if self._settings.transport == TransportName.STREAMING:
+        if self._is_streaming:
             return not_checked(
                 lines.topic_check(topic), "The Streaming API tells when subscribing."
             )
@@ -303,7 +309,8 @@ class OrgChecks:
             members = await read_members(self._rest, channel_of(topic) or "")
         except ConfigurationError as error:
             return lines.unread_setup(lines.channel_check(topic), str(error))
-        unreadable = [one.event for one in members if not await self._is_readable(one.event)]
+        asked = () if self._is_streaming else members
+        unreadable = [one.event for one in asked if not await self._is_readable(one.event)]
         return lines.channel_finding(topic, members, unreadable)
 
     async def _is_readable(self, event: str) -> bool:

@@ -52,7 +52,7 @@ def test_no_check_asks_for_an_event(look: Look, org: Emulator) -> None:
 
 
 def test_topics_of_the_streaming_api(look: Look, org: Emulator) -> None:
-    """A PushTopic is looked up by REST; a connection of the Streaming API needs no gRPC."""
+    """A PushTopic is looked up by REST; a connection of the Streaming API needs no way for gRPC."""
     given = {"Name": "Seen", "Query": "SELECT Id FROM Account", "ApiVersion": 64.0}
     assert Rest(org).ask("POST", "/sobjects/PushTopic", given).status == 201
     assert failures(look(org.connection(), topics=["/topic/Seen"])) == []
@@ -60,8 +60,13 @@ def test_topics_of_the_streaming_api(look: Look, org: Emulator) -> None:
     assert "does not exist" in missing.seen
     connection = org.connection()
     connection["extra"]["transport"] = "streaming"
-    connection["port"] = 1
-    found = look(connection, topics=["/topic/Seen", "/event/Order__e"])
+    unreachable = {"pubsub_endpoint": "api.acme.invalid", "plaintext": False}
+    found = look(
+        connection,
+        extra=unreachable,
+        topics=["/topic/Seen", *HEALTHY],
+        environ={"grpc_proxy": "http://127.0.0.1:1"},
+    )
     assert failures(found) == []
     [api] = [one for one in found if one.checked == "event API"]
     assert api.seen.startswith("Streaming API reached at http")
