@@ -14,7 +14,7 @@ import json
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.staging import layout
@@ -102,9 +102,13 @@ class ReadFolder:
         if not durable_files.is_local(target):
             with durable_files.told(target, "be created"):
                 opened = target.fs.open(target.path, "wb")
-            yield _Told(opened, target)
-            with durable_files.told(target, "be written"):
-                opened.close()
+            try:
+                yield _Told(opened, target)
+                with durable_files.told(target, "be written"):
+                    opened.close()
+            except BaseException:
+                _give_up(opened)
+                raise
             return
         hidden: Path = durable_files.hidden_beside(target)
         try:
@@ -160,6 +164,13 @@ class _Told:
     def write(self, data: bytes, /) -> None:
         with durable_files.told(self._target, "be written"):
             self._file.write(data)
+
+
+def _give_up(file: Any) -> None:
+    """Abort the upload of a file; an open one is billed, and would be completed at the end."""
+    with suppress(Exception):
+        file.discard()
+        file.closed = True
 
 
 def read_id(at: datetime, token: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import csv
+import gc
 import json
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ from airflow_provider_sfevents.pubsub.rest.entity_snapshot import SnapshotReques
 from airflow_provider_sfevents.pubsub.rest.field_selection import change_topic
 from airflow_provider_sfevents.pubsub.rest.rest_calls import RestCalls
 from airflow_provider_sfevents.staging.snapshot_files import ReadFolder, ReadManifest
+from tests.cluster import store as s3
 from tests.integration.pubsub.emulated import settings_of
 
 if TYPE_CHECKING:
@@ -167,6 +169,33 @@ def test_a_large_object_comes_in_parts(bus: Emulator, tmp_path: Path) -> None:
     assert asyncio.run(run(folder)) == 450
     assert len(list((tmp_path / "read/records").iterdir())) == 3
     assert len({one["Id"] for one in rows(folder)}) == 450
+
+
+def test_a_part_that_breaks_off_leaves_no_upload() -> None:
+    """In an object store, a file of records that breaks off is neither there nor billed."""
+    broken = TransportError("the connection broke")
+
+    def break_off(root: UPath) -> None:
+        with ReadFolder(root).part(1, "csv") as file:
+            file.write(b"a" * 6 * 2**20)
+            assert "Uploads" in store.client().list_multipart_uploads(Bucket=s3.BUCKET)
+            raise broken
+
+    with s3.running() as store:
+        root = UPath(
+            f"s3://{s3.BUCKET}/read",
+            key=s3.KEY,
+            secret=s3.SECRET,
+            client_kwargs={"endpoint_url": store.endpoint, "region_name": s3.REGION},
+            default_block_size=5 * 2**20,
+            skip_instance_cache=True,
+        )
+        with pytest.raises(TransportError):
+            break_off(root)
+        assert "Uploads" not in store.client().list_multipart_uploads(Bucket=s3.BUCKET)
+        broken.__traceback__ = None  # which has held the file
+        gc.collect()
+        assert store.keys("read") == []
 
 
 @pytest.mark.parametrize(
