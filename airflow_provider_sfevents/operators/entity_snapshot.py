@@ -178,6 +178,7 @@ class SfEventsEntitySnapshotOperator(spark_submission.SubmitsToSpark, SparkSubmi
                 self,
                 records=spark_url(place / RECORDS),
                 records_format=read.records_format,
+                records_read=read.records,
                 read_at=time_of(read.read_at),
                 deleted_ids="" if read.whole else spark_url(place / DELETED),
                 partial=not read.whole,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.exceptions import ConfigurationError, StagingError
 from airflow_provider_sfevents.spark import entity_snapshot
 from airflow_provider_sfevents.spark.avro.arrow_columns import fitting_decimal
 from airflow_provider_sfevents.spark.changes.fields import Layout
@@ -102,6 +102,8 @@ def test_tables_are_seeded_by_bulk_and_by_rest(
     ]
     with pytest.raises(ConfigurationError, match="it knows less"):
         resolved(state, "Contact", rest, EARLIER)
+    with pytest.raises(StagingError, match="has 1 record of Contact, and 2 were read"):
+        resolved(state, "Contact", rest, "2026-11-01T00:02:00Z", "--records-read", "2")
     rest.write_text(json.dumps({**record, "BillingAddress": {"city": "Bath"}, "Employees": "many"}))
     with pytest.raises(ConfigurationError, match="Employees='many'"):
         resolved(state, "Contact", rest, "2026-11-01T00:02:00Z")

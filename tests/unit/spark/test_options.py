@@ -59,6 +59,7 @@ ALL_SNAPSHOT = SnapshotOptions(
     entity="Account",
     records="s3a://lake/read",
     records_format="csv",
+    records_read=7,
     read_at=datetime(2026, 11, 1, 6, 30, tzinfo=UTC),
     deleted_ids="s3a://lake/ids",
     partial=True,

@@ -10,6 +10,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
+from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import ConfigurationError, StagingError
 from airflow_provider_sfevents.spark.changes import serial, snapshot_rules as rules, tables
 from airflow_provider_sfevents.spark.changes.ids import long_id
@@ -92,7 +93,7 @@ def apply_snapshot(
         counts = apply_snapshot_rows(
             run,
             entity,
-            read_rows(run, entity, records, layout, options.lacking, filled),
+            read_rows(run, options, records, layout, filled),
             deleted_ids,
             options.read_at,
             layout,
@@ -208,21 +209,23 @@ def _with_deleted(state: StateTables, rows: DataFrame, deleted_ids: Iterable[str
 
 def read_rows(
     run: ApplyRun,
-    entity: str,
+    options: SnapshotOptions,
     records: DataFrame,
     layout: Layout,
-    lacking: Iterable[str],
     filled: Collection[str] = (),
 ) -> DataFrame:
     """Convert records as REST or the Bulk API return them to rows of the table.
 
-    :param lacking: as of `filling`, as is `filled`.
+    :param filled: as of `filling`.
     :raises ConfigurationError: fields are missing, or values are of another kind than their
         columns; the message names them.
+    :raises StagingError: some of the records that were read are not there.
     """
     from pyspark.sql.types import StructType
 
+    entity = options.entity
     if not records.columns:  # a file without a line, which says nothing of fields
+        _check_number(options, 0)
         values = f"struct<{fields_sql(layout)}>"
         return run.state.spark.createDataFrame(
             [], f"{tables.RECORD_ID} string, read_values {values}"
@@ -233,31 +236,46 @@ def read_rows(
         else {}
         for one in records.schema.fields
     }
-    found = filling(layout, given, entity, tuple(lacking), filled)
+    found = filling(layout, given, entity, options.lacking, filled)
     if found.ignored:
         logger.info(
             "%s: fields that no change event carries are left out: %s.",
             entity,
             ", ".join(found.ignored),
         )
-    _check_values(entity, records, found.casts)
+    _check_values(options, records, found.casts)
     columns = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in found.columns.items())
     return records.selectExpr(
         f"cast({quoted(ID)} AS string) AS {tables.RECORD_ID}", f"struct({columns}) AS read_values"
     ).dropDuplicates([tables.RECORD_ID])
 
 
-def _check_values(entity: str, records: DataFrame, casts: Iterable[tuple[str, str, str]]) -> None:
-    """Refuse values that do not fit their columns and would become null."""
+def _check_number(options: SnapshotOptions, there: int) -> None:
+    """Refuse a read of which files are gone: its records would be deleted.
+
+    A record that changed while it was read may be there twice.
+    """
+    if there < options.records_read:
+        raise StagingError(
+            f"{options.records} has {counted(there, 'record')} of {options.entity}, and "
+            f"{options.records_read} were read: another program has removed files. Nothing was "
+            "changed. Run the task again, which reads the records anew."
+        )
+
+
+def _check_values(
+    options: SnapshotOptions, records: DataFrame, casts: Iterable[tuple[str, str, str]]
+) -> None:
+    """Refuse values that do not fit their columns and would become null, and missing records."""
     is_bad = f"length(coalesce({quoted(ID)}, '')) <> 18"
     bad_id = f"any_value(CASE WHEN {is_bad} THEN coalesce({quoted(ID)}, 'null') END, true)"
     checks = [("Id", bad_id)] + [
         (name, f"any_value(CASE WHEN {cast} IS NULL AND {said} <> '' THEN {said} END, true)")
         for name, said, cast in casts
     ]
-    row = records.selectExpr(*(f"{sql} AS c{at}" for at, (_, sql) in enumerate(checks))).collect()[
-        0
-    ]
+    asked = [f"{sql} AS c{at}" for at, (_, sql) in enumerate(checks)]
+    ((*row, there),) = records.selectExpr(*asked, "count(*) AS there").collect()
+    _check_number(options, there)
     wrong = [
         f"{name}={value!r}"
         for (name, _), value in zip(checks, row, strict=True)
@@ -265,7 +283,7 @@ def _check_values(entity: str, records: DataFrame, casts: Iterable[tuple[str, st
     ]
     if wrong:
         raise ConfigurationError(
-            f"The read of {entity} has values that its table's columns cannot hold: "
+            f"The read of {options.entity} has values that its table's columns cannot hold: "
             f"{', '.join(wrong[:_BAD_VALUES])}. Nothing was changed. Read "
             "them as REST or Bulk give them (ids in 18 characters), with --decimals that they fit."
         )

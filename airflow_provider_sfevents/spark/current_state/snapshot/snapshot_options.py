@@ -51,6 +51,14 @@ class SnapshotOptions(CurrentStateOptions):
             "json (REST: an object a line), csv (Bulk: with a header) or parquet", "FORMAT"
         )
     )
+    records_read: int = field(
+        default=0,
+        metadata=option(
+            "number of records that were read; if the files have fewer, nothing is changed",
+            "N",
+            read=int,
+        ),
+    )
     read_at: datetime = field(
         metadata=option(
             "time at which the read began, by the org's clock; ISO-8601 with a zone",
