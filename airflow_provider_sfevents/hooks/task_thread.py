@@ -45,7 +45,7 @@ the next try has to wait for that. Nothing kills a task after `AirflowTaskTimeou
 error is raised here, and Airflow's supervisor may kill the task 5 s later.
 """
 
-_LOOK_SECONDS = 0.2
+_LOOK_MILLISECONDS = 200
 """Longest wait of the main thread.
 
 Python runs a signal's handler only between two instructions of the main thread. A signal that
@@ -253,11 +253,13 @@ def _wait(
     :param until: by the monotonic clock; None: without a limit.
     """
     is_told = is_ended = False
+    poll = select.poll()  # `select.select` refuses a pipe above 1,023, as busy processes have
+    poll.register(read, select.POLLIN)
     while not work.done and (until is None or time.monotonic() < until):
         if stopping.requested and not is_told:
             stopping.tell()
             is_told = True
         is_ended = is_ended or (is_told and end())
-        select.select([read], [], [], _LOOK_SECONDS)
+        poll.poll(_LOOK_MILLISECONDS)
         with suppress(BlockingIOError):
             os.read(read, 4096)

@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -83,6 +83,15 @@ def test_nothing_is_left_open() -> None:
         run_in_thread(lambda: None, Stopping())
     # Threads of earlier tests may open a file in the meantime, but not one in each run.
     assert len(handles() - before) < runs
+
+
+def test_a_process_with_many_open_files_runs_work() -> None:
+    """The work runs in a process that has more than 1,024 open files, as a busy API server has."""
+    with ExitStack() as files:
+        for _ in range(1_100):
+            files.enter_context(Path(os.devnull).open())
+        stopping = Stopping()
+        assert run_in_thread(Work(stopping, 0.1), stopping) == "done"
 
 
 def test_a_request_from_a_signal_handler_ends_the_work() -> None:
@@ -282,13 +291,13 @@ def test_stopping_fits_into_the_time_that_airflow_gives() -> None:
 
 
 def _until_main_thread_waits() -> None:
-    """Wait until several looks find the main thread at its `select`."""
+    """Wait until several looks find the main thread at its `poll`."""
     main = threading.main_thread().ident
     looks = 0
     while looks < 20:
         frame = sys._current_frames()[main or 0]
         line = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
-        looks = looks + 1 if "select.select(" in line else 0
+        looks = looks + 1 if "poll.poll(" in line else 0
         time.sleep(0.001)
 
 
