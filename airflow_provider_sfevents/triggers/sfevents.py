@@ -216,9 +216,8 @@ class SfEventsWatchTrigger(BaseEventTrigger):
         max_wait: float = 2.0,
         again_after: float = 900.0,
         notifier: str | None = None,
-        **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__()
         self.topic = topic
         self.consumer = consumer
         self.conn_id = conn_id

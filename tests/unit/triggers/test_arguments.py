@@ -73,3 +73,9 @@ def test_stores_that_a_triggerer_can_open(store: str, request: pytest.FixtureReq
     if store == f"{__name__}.Store":
         store = "collections.UserDict"
     assert watch(position_store=store).position_store == store
+
+
+def test_an_argument_that_there_is_not_is_refused() -> None:
+    """A misspelled argument is refused at parse time; Airflow's own base class would ignore it."""
+    with pytest.raises(TypeError, match="unexpected keyword argument 'positionstore'"):
+        watch(positionstore="asset")
