@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sfevents.positions.record_text import is_number
+from airflow_provider_sfevents.positions.record_text import is_number, is_time
 from airflow_provider_sfevents.staging.extra_deliveries import sums
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class Counts:
         numbers = (self.quarantined, *self.extra_deliveries.values(), *self.events_by_hour, *rows)
         if wrong := [one for one in numbers if not is_number(one)]:
             return f"`counts` holds {str(wrong[0])[:30]!r}, which is no number of events"
-        if self.hour and not _is_time(self.hour):
+        if self.hour and not is_time(self.hour):
             return f"`counts.hour` is {self.hour!r}; it must be a time with its zone in ISO 8601"
         if any([type(part) for part in one] != _DRIFT_TYPES for one in self.drift):
             return "`counts.drift` must hold rows of a batch number and four texts"

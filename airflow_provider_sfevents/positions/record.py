@@ -363,6 +363,8 @@ def _wrong_in(position: Position) -> str:
     times = {name: value for name, value in may_lack.items() if value}
     times["committed_at"] = position.committed_at
     times |= {f"recent[{n}].at": commit.at for n, commit in enumerate(position.recent)}
+    times |= {f"losses[{n}].at": loss.at for n, loss in enumerate(position.losses)}
+    times |= {"loss.at": position.loss.at} if position.loss else {}
     parts: list[tuple[str, Any]] = [
         ("committed_by", position.committed_by),
         *((f"recent[{n}]", commit) for n, commit in enumerate(position.recent)),

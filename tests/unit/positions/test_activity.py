@@ -164,6 +164,7 @@ def test_events_are_counted_by_hour() -> None:
     "counts",
     [
         Counts(hour="noon"),
+        Counts(hour="0001-01-01T00:00:00+14:00"),
         Counts(events_by_hour=("many",)),  # type: ignore[arg-type]
         Counts(extra_deliveries={"a": 1.5}),  # type: ignore[dict-item]
         Counts(tables={"lake/": {"A__e": "many"}}),  # type: ignore[dict-item]

@@ -285,7 +285,7 @@ def test_the_batch_after_a_keepalive_point_moves_the_position() -> None:
         consumer=st.text(),
         events_total=st.integers(0, 10**12),
         losses=st.lists(
-            st.builds(LossWindow, after=st.text(), start=st.text(), at=st.text(), why=st.text()),
+            st.builds(LossWindow, after=st.text(), start=st.text(), at=st.just(AT), why=st.text()),
             max_size=2,
         ).map(tuple),
     )
@@ -302,7 +302,7 @@ def test_a_first_runs_start_survives_its_text(start: str) -> None:
 
 
 COMMITTED = Commit(batch_number=1, batch_id="e1-1", replay_id="0a", events=1, at=AT)
-LOSS = {"after": "0a", "start": "earliest", "at": "then", "why": "expired"}
+LOSS = {"after": "0a", "start": "earliest", "at": AT, "why": "expired"}
 FIELDS = [one.name for one in fields(Position)]
 
 
@@ -347,6 +347,8 @@ def changed(**changes: Any) -> str:
         (changed(losses=[{"after": "0a"}]), "missing 3 required"),
         (changed(losses=[LOSS | {"why": None}]), r"`losses\[0\].why` is None"),
         (changed(loss=LOSS | {"why": None}), r"`loss.why` is None"),
+        (changed(loss=LOSS | {"at": "then"}), r"`loss.at` is 'then'; it must be a time"),
+        (changed(losses=[LOSS | {"at": "2026-01-01"}]), r"`losses\[0\].at` is '2026-01-01'"),
         (changed(resume_after="0x"), "`resume_after` is '0x'; it must be lower-case hex"),
         (changed(resume_after_at="soon"), "`resume_after_at` is 'soon'; it must be a time"),
         (changed(drained_at="soon"), "`drained_at` is 'soon'; it must be a time"),
