@@ -45,7 +45,7 @@ class ReplayPoint:
 
         :raises ConfigurationError: it is neither a preset nor a replay id in lower-case hex.
         """
-        if isinstance(text, str) and (text in PRESETS or is_replay_id(text) or _is_since(text)):
+        if isinstance(text, str) and is_replay_point(text):
             return cls(text)
         shown = text[:80] if isinstance(text, str) else text
         raise ConfigurationError(
@@ -106,6 +106,10 @@ class ReplayPoint:
 EARLIEST = ReplayPoint("earliest")
 LATEST = ReplayPoint("latest")
 PRESETS = (EARLIEST.text, LATEST.text)
+
+
+def is_replay_point(text: str) -> bool:
+    return text in PRESETS or is_replay_id(text) or _is_since(text)
 
 
 def is_replay_id(text: str) -> bool:

@@ -18,10 +18,16 @@ import secrets
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sfevents.exceptions import ConfigurationError, PositionConflictError
+from airflow_provider_sfevents.exceptions import PositionConflictError
 from airflow_provider_sfevents.positions import record_text
 from airflow_provider_sfevents.positions.activity import Commit, Counts, commit_of, counted_on, kept
-from airflow_provider_sfevents.replay_point import LATEST, PRESETS, ReplayPoint, is_replay_id
+from airflow_provider_sfevents.replay_point import (
+    LATEST,
+    PRESETS,
+    ReplayPoint,
+    is_replay_id,
+    is_replay_point,
+)
 from airflow_provider_sfevents.staging.manifest import LossWindow, Run
 
 if TYPE_CHECKING:
@@ -348,12 +354,8 @@ def _wrong_in(position: Position) -> str:
     for name, epoch in epochs.items():
         if not record_text.is_epoch(epoch):
             return f"`{name}` is {epoch!r}; it must be a word of letters, digits, - and _"
-    presets = PRESETS if position.batch_number == 0 else ()
-    if not _is_start(position):
-        also = f", or {' or '.join(presets)}" if presets else ""
-        return f"`replay_id` is {position.replay_id!r}; it must be lower-case hex{also}"
-    if position.resume_after and not is_replay_id(position.resume_after):
-        return f"`resume_after` is {position.resume_after!r}; it must be lower-case hex, or empty"
+    if wrong := _wrong_place(position):
+        return wrong
     if position.pinned_by not in ("", KEEPALIVE, EVENT):
         return f"`pinned_by` is {position.pinned_by!r}; it must be {KEEPALIVE}, {EVENT} or empty"
     # Times that are computed with; those that are only shown may be anything.
@@ -374,15 +376,15 @@ def _wrong_in(position: Position) -> str:
     return record_text.wrong_time(times) or record_text.wrong_part(parts) or position.counts.wrong()
 
 
-def _is_start(position: Position) -> bool:
-    """Return whether `replay_id` is one, or before the first commit any replay point."""
-    if position.batch_number:
-        return is_replay_id(position.replay_id)
-    try:
-        ReplayPoint.from_text(position.replay_id)
-    except ConfigurationError:
-        return False
-    return True
+def _wrong_place(position: Position) -> str:
+    also = "" if position.batch_number else f", or {' or '.join(PRESETS)}"
+    if not (is_replay_id if position.batch_number else is_replay_point)(position.replay_id):
+        return f"`replay_id` is {position.replay_id!r}; it must be lower-case hex{also}"
+    if position.loss and not is_replay_point(place := position.loss.resumes_at):
+        return f"`loss` ends at {place!r}; it must be lower-case hex, or {' or '.join(PRESETS)}"
+    if position.resume_after and not is_replay_id(position.resume_after):
+        return f"`resume_after` is {position.resume_after!r}; it must be lower-case hex, or empty"
+    return ""
 
 
 def task_of(run: Run) -> str:
