@@ -65,9 +65,10 @@ def moves(position: Position) -> list[dict[str, Any]]:
 
 def moved(position: Position) -> list[dict[str, Any]]:
     """List the last moves of a position by the page, newest first, from Airflow's audit log."""
+    consumer = json.dumps(position.consumer)
     statement = (
         select(Log.dttm, Log.owner, Log.extra)
-        .where(Log.event == MOVE, Log.extra.contains(json.dumps(position.consumer)))
+        .where(Log.event == MOVE, Log.extra.contains(consumer, autoescape=True))
         .order_by(Log.id.desc())
         .limit(_ENTRIES)
     )
