@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.batches import recovery
 from airflow_provider_sfevents.batches.outcome import Staged
+from airflow_provider_sfevents.command_lines import command_line
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import (
     LeaseGoneError,
@@ -185,11 +186,11 @@ def _commit(staged: Staged, run: Run) -> Receipt:
         log.info("Batch %s was committed before; the position stays.", manifest.batch_id)
         return receipt
     if position is None:
+        back = command_line("position", "set", manifest.consumer, manifest.topic, manifest.end)
         raise PositionConflictError(
             f"The position of {manifest.topic} for consumer {manifest.consumer!r} is gone from "
             f"{staged.store.where}, and batch {manifest.batch_id} has landed. Put it back: "
-            f"`airflow sfevents position set {manifest.consumer} {manifest.topic} {manifest.end}`, "
-            "as the batch that has landed ends there."
+            f"`{back}`, as the batch that has landed ends there."
         )
     if not is_committed(position, manifest):
         extra_deliveries = staged.extra_deliveries()

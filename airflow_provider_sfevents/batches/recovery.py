@@ -19,6 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from airflow_provider_sfevents.command_lines import command_line
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import NotLandedError, PositionConflictError
 from airflow_provider_sfevents.pubsub.bounds import StagedProgress
@@ -171,9 +172,9 @@ def tried_often(manifest: Manifest, lease: int, *, landed: bool) -> str:
     return (
         f"Batch {manifest.batch_id} was staged at {manifest.created_at} and is not committed after "
         f"{lease - 1} tries: {what} fails each time. The cause is in the logs of the tasks that "
-        f"failed. Check the set-up: `airflow sfevents doctor --topic {manifest.topic}`; see the "
-        f"batch: `airflow sfevents batches list {manifest.consumer} {manifest.topic}`. The events "
-        "stay staged; Salesforce keeps the ones after them for a limited time only."
+        f"failed. Check the set-up: `{command_line('doctor', '--topic', manifest.topic)}`; see the "
+        f"batch: `{command_line('batches', 'list', manifest.consumer, manifest.topic)}`. The "
+        "events stay staged; Salesforce keeps the ones after them for a limited time only."
     )
 
 

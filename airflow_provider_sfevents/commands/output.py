@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import os
-import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
 from airflow.cli.simple_table import AirflowConsole
 from airflow.utils.helpers import ask_yesno
 
+from airflow_provider_sfevents.command_lines import command_line
 from airflow_provider_sfevents.exceptions import SfEventsError
 
 if TYPE_CHECKING:
@@ -115,6 +115,4 @@ def invocation(args: Namespace, group: str, name: str, *words: str) -> str:
         "--conn-id": args.conn_id,
     }
     options = [word for option, value in given.items() if value for word in (option, value)]
-    return shlex.join(
-        ["airflow", "sfevents", group, name, args.consumer, args.topic, *words, *options]
-    )
+    return command_line(group, name, args.consumer, args.topic, *words, *options)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.batches.position.position_metrics import duration, expires_at
 from airflow_provider_sfevents.batches.position.remedies import of_loss_window
+from airflow_provider_sfevents.command_lines import command_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -105,7 +106,7 @@ def alerts_of(position: Position, failed: int, now: datetime) -> list[Alert]:
     :param failed: number of its tasks' instances that failed since the last commit.
     """
     found = _loss_windows(position, now)
-    command = f"airflow sfevents position show {position.consumer} {position.topic}"
+    command = command_line("position", "show", position.consumer, position.topic)
     expiry = expires_at(position)
     if expiry is not None and expiry - now < AHEAD:
         left = (
@@ -130,8 +131,8 @@ def alerts_of(position: Position, failed: int, now: datetime) -> list[Alert]:
                 AlertKind.REPEATED_FAILURES,
                 f"{position.epoch}-{position.batch_number + 1}",
                 f"{failed} tasks failed since the last batch landed ({position.committed_at}).",
-                "Read the last lines of the failed task's log, then: airflow sfevents doctor "
-                f"--topic {position.topic}",
+                "Read the last lines of the failed task's log, then: "
+                f"{command_line('doctor', '--topic', position.topic)}",
             )
         )
     return found
@@ -158,10 +159,8 @@ def open_losses(position: Position, now: datetime) -> list[LossWindow]:
 
 def loss_remedy(position: Position) -> str:
     """Describe what to do about a loss window."""
-    return (
-        f"{of_loss_window(position.topic)} Then: "
-        f"airflow sfevents position acknowledge {position.consumer} {position.topic}"
-    )
+    command = command_line("position", "acknowledge", position.consumer, position.topic)
+    return f"{of_loss_window(position.topic)} Then: {command}"
 
 
 def _loss_windows(position: Position, now: datetime) -> list[Alert]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from airflow_provider_sfevents.command_lines import command_line
 from airflow_provider_sfevents.exceptions import PositionConflictError
 from airflow_provider_sfevents.positions.record import task_of
 
@@ -37,7 +38,7 @@ def check_transport(position: Position, transport: str, where: str) -> None:
     """
     if position.transport == transport:
         return
-    command = f"airflow sfevents position set {position.consumer} {position.topic}"
+    command = command_line("position", "set", position.consumer, position.topic)
     raise PositionConflictError(
         f"{where} has replay ids of transport {position.transport!r}, and this task reads by "
         f"{transport!r}. Give the task transport={position.transport!r}; or go over to the other "

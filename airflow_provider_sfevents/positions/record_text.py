@@ -9,6 +9,7 @@ from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_sfevents.command_lines import command_line
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.staging.layout import topic_name
 
@@ -91,9 +92,9 @@ class Whose:
 
     def command(self, verb: str, start: str = "") -> str:
         """Build a command line of `airflow sfevents position`."""
-        option = f"--position-store {self.store}" if self.store else ""
-        words = ("airflow sfevents position", verb, self.consumer, self.topic, start, option)
-        return f"`{' '.join(filter(None, words))}`"
+        option = ("--position-store", self.store) if self.store else ()
+        words = ("position", verb, self.consumer, self.topic, *([start] if start else []), *option)
+        return f"`{command_line(*words)}`"
 
 
 def in_lines(record: dict[str, Any]) -> str:

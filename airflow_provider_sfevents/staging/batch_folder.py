@@ -11,6 +11,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from airflow_provider_sfevents.command_lines import command_line
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.staging import layout, leases
 from airflow_provider_sfevents.staging.extra_deliveries import AttemptDeliveries, sums
@@ -157,11 +158,11 @@ class BatchFolder:
                 "The batch landed before, and its rows stay in the table. To land it again, "
                 "restore the file; otherwise mark the task as success."
             )
+        back = command_line("position", "set", manifest.consumer, manifest.topic, manifest.start)
         return (
             "The position has left this batch, so no run fetches these events by itself. Restore "
-            "the file; or, as long as the bus has them (72 hours), go back before them: "
-            f"`airflow sfevents position set {manifest.consumer} {manifest.topic} "
-            f"{manifest.start}`; events that have landed do not land again."
+            f"the file; or, as long as the bus has them (72 hours), go back before them: `{back}`; "
+            "events that have landed do not land again."
         )
 
     def read_manifest(self) -> Manifest | None:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.batches import recovery
 from airflow_provider_sfevents.batches.position.position_writes import write_first
+from airflow_provider_sfevents.command_lines import command_line
 from airflow_provider_sfevents.exceptions import ConfigurationError, PositionConflictError
 from airflow_provider_sfevents.positions import ownership, record, stores
 from airflow_provider_sfevents.positions.record_text import is_epoch
@@ -222,7 +223,7 @@ def refuse_lost(
 
 
 def _command(verb: str, request: BatchRequest) -> str:
-    return f"airflow sfevents position {verb} {request.consumer} {request.topic}"
+    return command_line("position", verb, request.consumer, request.topic)
 
 
 def refuse_stale(position: Position, landed: Landed | None, where: str) -> None:
@@ -239,12 +240,13 @@ def refuse_stale(position: Position, landed: Landed | None, where: str) -> None:
         is_stale = position.epoch in landed.older_epochs
     if not is_stale:
         return
+    end = landed.end or "<replay id>"
+    back = command_line("position", "set", position.consumer, position.topic, end)
     raise PositionConflictError(
         f"{where} is at batch {position.epoch}-{position.batch_number}, but batch "
         f"{landed.epoch}-{landed.batch_number} has landed: an older position was put in its place "
         "(a backup, an environment variable), or another Airflow works with the same staging area. "
-        f"Put the newer one back: `airflow sfevents position set {position.consumer} "
-        f"{position.topic} {landed.end or '<replay id>'}`, as that batch ended there."
+        f"Put the newer one back: `{back}`, as that batch ended there."
     )
 
 
@@ -278,9 +280,8 @@ def refuse_elsewhere(position: Position, staging_id: str, where: str) -> None:
     """
     if position.pinned_by != record.EVENT or not staging_id or staging_id == position.staging_id:
         return
-    command = (
-        f"`airflow sfevents position set {position.consumer} {position.topic} {position.start}`"
-    )
+    whose = (position.consumer, position.topic)
+    command = f"`{command_line('position', 'set', *whose, position.start.to_text())}`"
     raise PositionConflictError(
         f"{where} began at 'latest' with event {position.start}, which is staged in staging area "
         f"{position.staging_id} and has not landed; this task works with staging area "

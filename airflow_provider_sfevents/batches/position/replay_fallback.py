@@ -21,6 +21,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from airflow_provider_sfevents.command_lines import command_line
 from airflow_provider_sfevents.exceptions import ConfigurationError, ReplayIdRefusedError
 from airflow_provider_sfevents.positions import record
 from airflow_provider_sfevents.pubsub.topic_names import TransportName
@@ -114,14 +115,15 @@ def without_first(position: Position) -> Position:
 
 def _what_to_choose(refused: ReplayIdRefusedError, position: Position, where: str) -> str:
     """Build the message with the user's choices after a refused replay id."""
-    command = f"airflow sfevents position set {position.consumer} {position.topic}"
+    whose = (position.consumer, position.topic)
+    command = command_line("position", "set", *whose)
     if not position.batch_number and position.initial_replay == position.start.to_text():
         return (
             f"{refused} The replay id {position.start} is the task's initial_replay, and nothing "
-            "has landed yet. The position was not moved. Correct the argument; then `airflow "
-            f"sfevents position forget {position.consumer} {position.topic}`, and the next run "
-            f"begins at the new one. Or begin elsewhere, once: `{command} earliest`, `{command} "
-            f"latest` or `{command} <replay id>`."
+            "has landed yet. The position was not moved. Correct the argument; then "
+            f"`{command_line('position', 'forget', *whose)}`, and the next run begins at the new "
+            f"one. Or begin elsewhere, once: `{command} earliest`, `{command} latest` or "
+            f"`{command} <replay id>`."
         )
     return (
         f"{refused} Stored is {position.replay_id} in {where}, of an event created at "
