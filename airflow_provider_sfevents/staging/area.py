@@ -295,10 +295,11 @@ class TopicFolder:
         batches = [
             (epoch, batch_number) for epoch in epochs for batch_number in self.batch_numbers(epoch)
         ]
-        newest = self.newest_receipt()
-        committed = batches.index(newest) + 1 if newest in batches else len(batches)
-        surplus = batches[: max(0, committed - keep_batches)]
+        surplus = batches[: max(0, len(batches) - keep_batches)]
         old = list(self._old(surplus, keep_for, now or datetime.now(UTC)))
+        newest = self.newest_receipt() if old else None
+        if newest in batches:
+            del old[max(0, batches.index(newest) + 1 - keep_batches) :]
         sweepable = to_sweep(old, newest, epochs[-1]) if old else []
         self._record_swept(sweepable)
         return [
