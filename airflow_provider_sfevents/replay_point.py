@@ -45,13 +45,18 @@ class ReplayPoint:
 
         :raises ConfigurationError: it is neither a preset nor a replay id in lower-case hex.
         """
-        if isinstance(text, str) and is_replay_point(text):
+        if isinstance(text, str) and cls.is_valid(text):
             return cls(text)
         shown = text[:80] if isinstance(text, str) else text
         raise ConfigurationError(
             f"The start {shown!r} is no replay id. Give 'earliest', 'latest', or a replay id as an "
             "even number of lower-case hex digits, as positions and manifests show it."
         )
+
+    @staticmethod
+    def is_valid(text: str) -> bool:
+        """Return whether `from_text` accepts the text."""
+        return text in PRESETS or is_replay_id(text) or _is_since(text)
 
     @classmethod
     def given(cls, text: Any) -> ReplayPoint:
@@ -106,10 +111,6 @@ class ReplayPoint:
 EARLIEST = ReplayPoint("earliest")
 LATEST = ReplayPoint("latest")
 PRESETS = (EARLIEST.text, LATEST.text)
-
-
-def is_replay_point(text: str) -> bool:
-    return text in PRESETS or is_replay_id(text) or _is_since(text)
 
 
 def is_replay_id(text: str) -> bool:

@@ -277,13 +277,13 @@ def _durations(begun: str, staged: str, landed: str, committed: str) -> tuple[in
 
     Spark may run on a machine with another clock, so its time is kept between those of the worker.
     """
-    if not _is_time(staged) or not _is_time(committed):
+    if not is_time(staged) or not is_time(committed):
         return 0, 0, 0
     at_staged, at_end = datetime.fromisoformat(staged), datetime.fromisoformat(committed)
     at_end = max(at_end, at_staged)
-    at_landed = datetime.fromisoformat(landed) if _is_time(landed) else at_end
+    at_landed = datetime.fromisoformat(landed) if is_time(landed) else at_end
     at_landed = min(max(at_landed, at_staged), at_end)
-    at_begun = min(datetime.fromisoformat(begun), at_staged) if _is_time(begun) else at_staged
+    at_begun = min(datetime.fromisoformat(begun), at_staged) if is_time(begun) else at_staged
     return _ms(at_staged - at_begun), _ms(at_landed - at_staged), _ms(at_end - at_landed)
 
 
@@ -293,10 +293,3 @@ def _ms(span: timedelta) -> int:
 
 def _hour(at: str) -> datetime:
     return datetime.fromisoformat(at).astimezone(UTC).replace(minute=0, second=0, microsecond=0)
-
-
-def _is_time(value: str) -> bool:
-    try:
-        return datetime.fromisoformat(value).tzinfo is not None
-    except (TypeError, ValueError):
-        return False

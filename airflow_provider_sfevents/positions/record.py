@@ -21,13 +21,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_sfevents.exceptions import PositionConflictError
 from airflow_provider_sfevents.positions import record_text
 from airflow_provider_sfevents.positions.activity import Commit, Counts, commit_of, counted_on, kept
-from airflow_provider_sfevents.replay_point import (
-    LATEST,
-    PRESETS,
-    ReplayPoint,
-    is_replay_id,
-    is_replay_point,
-)
+from airflow_provider_sfevents.replay_point import LATEST, PRESETS, ReplayPoint, is_replay_id
 from airflow_provider_sfevents.staging.manifest import LossWindow, Run
 
 if TYPE_CHECKING:
@@ -378,10 +372,12 @@ def _wrong_in(position: Position) -> str:
 
 def _wrong_place(position: Position) -> str:
     also = "" if position.batch_number else f", or {' or '.join(PRESETS)}"
-    if not (is_replay_id if position.batch_number else is_replay_point)(position.replay_id):
+    is_start = is_replay_id if position.batch_number else ReplayPoint.is_valid
+    if not is_start(position.replay_id):
         return f"`replay_id` is {position.replay_id!r}; it must be lower-case hex{also}"
-    if position.loss and not is_replay_point(place := position.loss.resumes_at):
-        return f"`loss` ends at {place!r}; it must be lower-case hex, or {' or '.join(PRESETS)}"
+    if position.loss and not ReplayPoint.is_valid(place := position.loss.resumes_at):
+        name = "loss.pinned" if position.loss.pinned else "loss.start"
+        return f"`{name}` is {place!r}; it must be lower-case hex, or {' or '.join(PRESETS)}"
     if position.resume_after and not is_replay_id(position.resume_after):
         return f"`resume_after` is {position.resume_after!r}; it must be lower-case hex, or empty"
     return ""

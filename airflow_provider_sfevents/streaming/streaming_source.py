@@ -90,7 +90,7 @@ class StreamingSource:
         self._listened_at = listened_at
         self._latest = bytes.fromhex(start.to_text()) if start.is_replay_id else b""
         self._since: float | None = None
-        self._answered_in = 0  # the session, counted by its handshake
+        self._answered_in = 0  # number of handshakes when the service last answered
         self._work: asyncio.Task[Delivery] | None = None
         self._has_closed = False
         self._on_passed_over = passed_over

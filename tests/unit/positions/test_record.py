@@ -349,7 +349,7 @@ def changed(**changes: Any) -> str:
         (changed(loss=LOSS | {"why": None}), r"`loss.why` is None"),
         (changed(loss=LOSS | {"at": "then"}), r"`loss.at` is 'then'; it must be a time"),
         (changed(losses=[LOSS | {"at": "2026-01-01"}]), r"`losses\[0\].at` is '2026-01-01'"),
-        (changed(loss=LOSS | {"start": ""}), "`loss` ends at ''; it must be lower-case hex"),
+        *((changed(loss=LOSS | {n: "x"}), f"`loss.{n}` is 'x'; it") for n in ("start", "pinned")),
         (changed(resume_after="0x"), "`resume_after` is '0x'; it must be lower-case hex"),
         (changed(resume_after_at="soon"), "`resume_after_at` is 'soon'; it must be a time"),
         (changed(drained_at="soon"), "`drained_at` is 'soon'; it must be a time"),
