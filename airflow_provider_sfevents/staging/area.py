@@ -162,7 +162,7 @@ class TopicFolder:
     ) -> None:
         """Record that a user forgot the position: the epochs that are known by now no longer count.
 
-        :param at: for people; ISO-8601, UTC.
+        :param at: ISO-8601, UTC.
         :param epoch: of the forgotten position, which may have left no file here.
         :param last_event_at: of the forgotten position, as is `batch_number`.
         """

@@ -68,7 +68,7 @@ class Forgotten(SidecarFile):
     The epochs until then are no longer evidence of a lost position.
 
     :param id: random; names this act, since two may happen in one second.
-    :param at: ISO-8601, UTC; for people.
+    :param at: ISO-8601, UTC; the next position's loss window has it.
     :param epochs: all epochs known until then, this time and earlier; the last is the position's.
     :param last_event_at: creation time of the last event that was committed, if known.
     :param batch_number: of the position; 0 if it was not known.
@@ -79,6 +79,13 @@ class Forgotten(SidecarFile):
     epochs: list[str]
     last_event_at: str = ""
     batch_number: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse a time that no position may have.
+
+        :raises ValueError: see `_check_zone`.
+        """
+        _check_zone(self.at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,10 +104,9 @@ class Announced(SidecarFile):
     def __post_init__(self) -> None:
         """Refuse a time that cannot be compared.
 
-        :raises ValueError: `at` is no time, or has no time zone.
+        :raises ValueError: see `_check_zone`.
         """
-        if datetime.fromisoformat(self.at).tzinfo is None:
-            raise ValueError(f"{self.at} has no time zone")
+        _check_zone(self.at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +119,15 @@ class Confirmed(SidecarFile):
 
     replay_id: str
     at: str
+
+
+def _check_zone(at: str) -> None:
+    """Refuse a text that is no time, or that has no time zone.
+
+    :raises ValueError: it is one of them.
+    """
+    if datetime.fromisoformat(at).tzinfo is None:
+        raise ValueError(f"{at} has no time zone")
 
 
 def in_order(origins: Iterable[Origin]) -> list[Origin]:

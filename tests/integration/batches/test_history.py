@@ -83,7 +83,7 @@ def test_a_folder_that_is_no_epoch_is_not_followed(bus: Emulator, consumer: Cons
     folder = folder_of(consumer)
     epoch = consumer.position.epoch
     (folder.folder / epoch).rename(folder.folder / "my notes")
-    folder.forget("2026-01-01")
+    folder.forget("2026-01-01T00:00:00+00:00")
     forgotten = folder.forgotten()
     assert forgotten is not None
     assert forgotten.epochs == [epoch, "my notes"]
@@ -96,7 +96,8 @@ def test_the_history_of_a_forgotten_position_stays(bus: Emulator, consumer: Cons
     """The next first run knows where the forgotten epoch ended."""
     run_batches(bus, consumer, 10)
     before, folder = consumer.position, folder_of(consumer)
-    folder.forget("2026-01-01", before.epoch, before.last_event_at, before.batch_number)
+    at = "2026-01-01T00:00:00+00:00"
+    folder.forget(at, before.epoch, before.last_event_at, before.batch_number)
     consumer.positions.clear()
     run_batches(bus, consumer, 1)
     after = consumer.position

@@ -9,6 +9,8 @@ from airflow_provider_sfevents.staging.sidecar_files import (
     Origin,
 )
 
+AT = "2026-01-01T00:00:00+00:00"
+
 
 def test_an_origin_survives_its_text() -> None:
     """An origin reads back as it was written, with the position's text unchanged."""
@@ -18,7 +20,7 @@ def test_an_origin_survives_its_text() -> None:
 
 def test_a_forgetting_survives_its_text() -> None:
     """A record of a forgetting reads back as it was written."""
-    mark = Forgotten(id="f", at="2026-01-01T00:00:00+00:00", epochs=["e1"], last_event_at="then")
+    mark = Forgotten(id="f", at=AT, epochs=["e1"], last_event_at="then")
     assert Forgotten.from_json(mark.to_json()) == mark
 
 
@@ -38,9 +40,11 @@ def test_a_mark_is_read_strictly(text: str) -> None:
 
 
 @pytest.mark.parametrize("at", ["", "yesterday", "2026-01-01T00:00:00"])
-def test_an_announcement_has_a_time_that_can_be_computed_with(at: str) -> None:
-    """An announcement whose time has no time zone is refused."""
-    mark = Announced(events=3, at="2026-01-01T00:00:00+00:00", times=1)
-    assert Announced.from_json(mark.to_json()) == mark
+@pytest.mark.parametrize(
+    "mark", [Announced(events=3, at=AT, times=1), Forgotten(id="f", at=AT, epochs=["e1"])]
+)
+def test_a_time_can_be_computed_with(mark: Announced | Forgotten, at: str) -> None:
+    """An announcement or a forgetting whose time has no time zone is refused."""
+    assert type(mark).from_json(mark.to_json()) == mark
     with pytest.raises(ValueError):  # noqa: PT011 - of datetime or of this package
-        Announced.from_json(mark.to_json().replace(mark.at, at))
+        type(mark).from_json(mark.to_json().replace(AT, at))
