@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_sfevents.commands.asset_rows import all_states
 from airflow_provider_sfevents.commands.variable_rows import all_variables
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.positions.record import Position
+from airflow_provider_sfevents.positions.ownership import read_listed
 from airflow_provider_sfevents.positions.record_text import asset_key, variable_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+    from airflow_provider_sfevents.positions.record import Position
 
 
 def found(consumer: str = "", topic: str = "") -> list[tuple[str, str]]:
@@ -45,7 +47,7 @@ def rows(
 
 def _row(where: str, text: str, age_hours: Callable[[Position], float | None]) -> dict[str, Any]:
     try:
-        position = Position.from_json(text, where)
+        position = read_listed(text, where)
     except ConfigurationError as error:
         texts = dict.fromkeys(("consumer", "topic", "org_id"), "")
         unknown = dict.fromkeys(("batch_number", "replay_id", "age_hours", "committed_at", "owner"))

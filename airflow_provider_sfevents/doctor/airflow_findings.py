@@ -19,7 +19,7 @@ from airflow_provider_sfevents.doctor.org_findings import Followed
 from airflow_provider_sfevents.doctor.position_alerts import FAILURES, loss_remedy, open_losses
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.positions.activity import events_in
-from airflow_provider_sfevents.positions.record import Position
+from airflow_provider_sfevents.positions.ownership import read_listed
 from airflow_provider_sfevents.pubsub.rest.org_limits import DELIVERIES, allowance_of
 from airflow_provider_sfevents.pubsub.topic_names import is_exempt
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from airflow_provider_sfevents.doctor.findings import Finding
+    from airflow_provider_sfevents.positions.record import Position
     from airflow_provider_sfevents.staging.keepalive_point import KeepalivePoint
 
 TRIGGERER = "triggerer"
@@ -100,7 +101,7 @@ def read_positions(
     positions, broken = [], []
     for where, text in records:
         try:
-            positions.append((where, Position.from_json(text, where)))
+            positions.append((where, read_listed(text, where)))
         except ConfigurationError as error:
             broken.append(failed_by(f"position {where}", error))
     return sorted(positions, key=lambda one: (one[1].consumer, one[1].topic)), broken

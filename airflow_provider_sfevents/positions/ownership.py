@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from airflow_provider_sfevents.command_lines import command_line
-from airflow_provider_sfevents.exceptions import PositionConflictError
-from airflow_provider_sfevents.positions.record import task_of
+from airflow_provider_sfevents.exceptions import ConfigurationError, PositionConflictError
+from airflow_provider_sfevents.positions.record import Position, task_of
+from airflow_provider_sfevents.positions.record_text import asset_key, variable_key
 
 if TYPE_CHECKING:
-    from airflow_provider_sfevents.positions.record import Position
     from airflow_provider_sfevents.positions.record_text import Whose
     from airflow_provider_sfevents.staging.manifest import Run
 
@@ -75,6 +75,21 @@ def check_whose(position: Position, whose: Whose, where: str) -> None:
         f"and the position was not moved. Begin anew: {whose.command('forget')}; or set the replay "
         f"id to continue from: {whose.command('set', '<replay id>')}."
     )
+
+
+def read_listed(record: str, where: str) -> Position:
+    """Read a record that was found by its name among all Variables or states of assets.
+
+    :raises ConfigurationError: it is no position, or a copy under a name that no task reads.
+    """
+    position = Position.from_json(record, where)
+    kept_as = [asset_key(position.consumer), variable_key(position.consumer, position.topic)]
+    if not any(f" {key!r}" in where for key in kept_as):
+        raise ConfigurationError(
+            f"{where} holds a copy of the position of consumer {position.consumer!r} on "
+            f"{position.topic}, which no task reads. Delete it."
+        )
+    return position
 
 
 def _host(url: str) -> str:

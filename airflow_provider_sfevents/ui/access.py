@@ -64,21 +64,23 @@ class Which(BaseModel):
     org_id: str
     consumer: str
     topic: str
+    store: str
     expected_epoch: str
     expected_batch_number: int
 
 
-def shown(user: Any, org_id: str, consumer: str, topic: str) -> tuple[Kept, Position]:
+def shown(user: Any, org_id: str, consumer: str, topic: str, store: str) -> tuple[Kept, Position]:
     """Return a position that the user may see.
 
     :param org_id: empty: the first position of the consumer on the topic.
+    :param store: as `Kept.store`; empty: the first store that has the position.
     """
     for one in visible(user, consumer, topic):
         position = one.position
         if position is None:
             continue
-        of = (org_id or position.org_id, consumer, topic)
-        if (position.org_id, position.consumer, position.topic) == of:
+        of = (org_id or position.org_id, consumer, topic, store or one.store)
+        if (position.org_id, position.consumer, position.topic, one.store) == of:
             return one, position
     raise HTTPException(404, NOT_THERE)
 
@@ -88,7 +90,7 @@ def as_seen(user: Any, asked: Which, *, may_run: bool = False) -> tuple[Kept, Po
 
     :param may_run: accept that a task of it runs.
     """
-    one, position = shown(user, asked.org_id, asked.consumer, asked.topic)
+    one, position = shown(user, asked.org_id, asked.consumer, asked.topic, asked.store)
     [state] = [TaskState()] if may_run else task_states([position], datetime.now(UTC))
     with answered():
         actions.check_unmoved(position, state, asked.expected_epoch, asked.expected_batch_number)

@@ -107,13 +107,15 @@ def show_metrics(user: GetUserDep) -> PlainTextResponse:
 
 
 @router.get("/position")
-def show_position(user: GetUserDep, consumer: str, topic: str, org_id: str = "") -> dict[str, Any]:
+def show_position(
+    user: GetUserDep, consumer: str, topic: str, org_id: str = "", store: str = ""
+) -> dict[str, Any]:
     """Show a position with its last batches and its loss windows.
 
-    :param org_id: empty: the first position of the consumer on the topic.
+    :param org_id: empty: the first position of the consumer on the topic; as is `store`.
     """
     now = datetime.now(UTC)
-    one, position = shown(user, org_id, consumer, topic)
+    one, position = shown(user, org_id, consumer, topic, store)
     [state] = task_states([position], now)
     return {
         "at": now.isoformat(),

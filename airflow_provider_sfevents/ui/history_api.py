@@ -25,6 +25,7 @@ def list_older_batches(
     epoch: str = "",
     before: Annotated[int, Query(ge=0, le=10**10)] = 0,
     org_id: str = "",
+    store: str = "",
 ) -> dict[str, Any]:
     """List up to 100 batches before a batch number, newest first, and where older ones are.
 
@@ -32,7 +33,7 @@ def list_older_batches(
     """
     if epoch and not is_epoch(epoch):
         raise HTTPException(400, "There is no such epoch.")
-    kept, position = shown(user, org_id, consumer, topic)
+    kept, position = shown(user, org_id, consumer, topic, store)
     cursor = (
         history.Cursor(epoch=epoch, before=before) if epoch else history.before_recent(position)
     )

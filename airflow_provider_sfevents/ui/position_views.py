@@ -14,7 +14,7 @@ from airflow_provider_sfevents.doctor.position_alerts import open_losses
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.positions import history
 from airflow_provider_sfevents.positions.activity import Commit, events_in
-from airflow_provider_sfevents.positions.record import Position
+from airflow_provider_sfevents.positions.ownership import read_listed
 from airflow_provider_sfevents.positions.record_text import Whose
 from airflow_provider_sfevents.positions.seen_allowance import SeenAllowance, allowance_key
 from airflow_provider_sfevents.pubsub.rest.org_limits import Allowance
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from airflow_provider_sfevents.commands.tasks.task_states import DagState, TaskState
+    from airflow_provider_sfevents.positions.record import Position
 
 AMBER, RED = 1 / 2, 2 / 3
 """Shares of the retention from which the age of a position has that colour."""
@@ -57,7 +58,7 @@ class Kept:
 def read(where: str, text: str) -> Kept:
     """Parse a stored record; `problem` says why it is no position."""
     try:
-        return Kept(where=where, position=Position.from_json(text, where))
+        return Kept(where=where, position=read_listed(text, where))
     except ConfigurationError as error:
         return Kept(where=where, problem=str(error))
 
@@ -81,6 +82,7 @@ def overview_row(kept: Kept, now: datetime, tasks: TaskState) -> dict[str, Any]:
         "consumer": position.consumer,
         "topic": position.topic,
         "org_id": position.org_id,
+        "store": kept.store,
         "dag": kept.dag or tasks.dag,
         "age_seconds": age,
         "retention_seconds": kept_for,

@@ -33,10 +33,10 @@ router = APIRouter(prefix="/api", dependencies=[Depends(get_user)])
 
 @router.get("/next_batch")
 def show_next_batch(
-    user: GetUserDep, consumer: str, topic: str, org_id: str = ""
+    user: GetUserDep, consumer: str, topic: str, org_id: str = "", store: str = ""
 ) -> dict[str, Any]:
     """Show the batch after a position, and the remedies that the user may use."""
-    kept, position = shown(user, org_id, consumer, topic)
+    kept, position = shown(user, org_id, consumer, topic, store)
     with answered():
         found = remedies.find(kept, position, fetching_task(position.owner))
     batch = found.batch

@@ -37,8 +37,12 @@ function span(seconds) {
   return `${(seconds / 86400).toFixed(1)} days`;
 }
 
+/* In the time zone that the user chose in Airflow's menu, which Airflow keeps as JSON. */
+
 function moment(at) {
-  return at ? new Date(at).toLocaleString() : "–";
+  if (!at) return "–";
+  const zone = JSON.parse(localStorage.getItem("timezone") || "null") || undefined;
+  return new Date(at).toLocaleString(undefined, { timeZone: zone });
 }
 
 function count(number) {
@@ -55,8 +59,8 @@ function InnerLink({ to, children }) {
   return h(Link, { asChild: true, color: "fg.info" }, h(RouterLink, { to }, children));
 }
 
-function positionPath({ org_id, consumer, topic }) {
-  return `${ROUTE}?${new URLSearchParams({ org_id, consumer, topic })}`;
+function positionPath({ org_id, consumer, topic, store }) {
+  return `${ROUTE}?${new URLSearchParams({ org_id, consumer, topic, store })}`;
 }
 
 function runPath(dag, run) {
@@ -68,10 +72,17 @@ function taskPath({ dag, run, task, map_index }) {
   return `${runPath(dag, run)}/tasks/${encodeURIComponent(task)}${mapped}`;
 }
 
+/* FastAPI lists what it cannot read in a request; other errors are a sentence. */
+
+function sentence(detail) {
+  if (!Array.isArray(detail)) return detail;
+  return detail.map(({ loc, msg }) => `${loc.join(".")}: ${msg}`).join("; ");
+}
+
 async function request(path, options) {
   const response = await fetch(new URL(`sfevents/api/${path}`, document.baseURI), options);
   const body = await response.json();
-  if (!response.ok) throw new Error(String(body.detail || `HTTP ${response.status}`));
+  if (!response.ok) throw new Error(sentence(body.detail) || `HTTP ${response.status}`);
   return body;
 }
 
@@ -134,6 +145,7 @@ async function change(path, row, more) {
     org_id: row.org_id,
     consumer: row.consumer,
     topic: row.topic,
+    store: row.store,
     expected_epoch: row.epoch,
     expected_batch_number: row.batch_number,
     ...more,
@@ -514,7 +526,7 @@ function Findings({ findings, not_checked }) {
         findings.map((one) =>
           h(
             Table.Row,
-            { key: one.checked },
+            { key: `${one.checked} ${one.seen}` },
             h(Cells, {
               of: [
                 one.checked,

@@ -67,6 +67,7 @@ class Page:
             "org_id": ORG,
             "consumer": self.consumer,
             "topic": TOPIC,
+            "store": "variable",
             "expected_epoch": position.epoch,
             "expected_batch_number": position.batch_number,
             **more,

@@ -15,7 +15,10 @@ from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG
 from prometheus_client.parser import text_string_to_metric_families
 
+from airflow_provider_sfevents.commands.asset_rows import AssetRow
 from airflow_provider_sfevents.emulator import Emulator
+from airflow_provider_sfevents.positions.asset import topic_asset
+from airflow_provider_sfevents.positions.record import Position
 from airflow_provider_sfevents.positions.record_text import variable_key
 from airflow_provider_sfevents.positions.seen_allowance import SeenAllowance, allowance_key
 from scripts import openapi_file
@@ -303,6 +306,26 @@ def test_a_move_needs_the_right_and_the_position_as_it_was_seen(page: Page) -> N
     assert (busy.status_code, "is at work on this position" in busy.json()["detail"]) == (409, True)
     assert page.position() == before
     assert audited(page.dag) == []
+
+
+def test_a_position_of_the_same_name_in_another_store(page: Page) -> None:
+    """Both have a row, and an action reaches the one that was seen."""
+    org = "00D000000000009AAA"  # no other test has assets of it
+    page.keep(dag=page.dag, committed=datetime.now(UTC), org=org)
+    before = page.position()
+    with DAG(page.dag, schedule=None) as dag:
+        EmptyOperator(task_id="wait", inlets=[topic_asset(org, TOPIC)])
+    register(dag)
+    row = AssetRow(org, page.consumer, TOPIC)
+    row.set(before.to_json())
+    try:
+        assert {one["store"] for one in page.rows("op")} == {"asset", "variable"}
+        asked = page.seen(start="latest", store="asset", org_id=org)
+        moved = page.post("/api/position/move", "op", asked)
+        assert (moved.status_code, page.position()) == (200, before), moved.text
+        assert Position.from_json(row.get() or "", row.where).replay_id == "latest"
+    finally:
+        row.delete()
 
 
 def test_a_batch_is_landed_again_by_its_task(page: Page) -> None:

@@ -232,6 +232,7 @@ def seen(page: Page) -> dict[str, Any]:
         "org_id": ORG,
         "consumer": page.consumer,
         "topic": CHANGES,
+        "store": "variable",
         "expected_epoch": position.epoch,
         "expected_batch_number": position.batch_number,
     }

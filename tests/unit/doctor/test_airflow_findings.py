@@ -15,6 +15,7 @@ from airflow_provider_sfevents.doctor.airflow_findings import (
     watcher_finding,
 )
 from airflow_provider_sfevents.doctor.findings import CheckStatus, Finding
+from airflow_provider_sfevents.positions.record_text import variable_key
 from airflow_provider_sfevents.staging.keepalive_point import KeepalivePoint
 from airflow_provider_sfevents.staging.manifest import LossWindow
 from tests.unit.positions.building import begun
@@ -149,9 +150,13 @@ def test_a_worker_with_a_slow_clock_hides_no_loss_window() -> None:
 
 
 def test_records_that_are_no_position_are_failures() -> None:
-    """Positions come sorted; a broken record has a line with its location."""
-    later = replace(begun(), consumer="z")
-    records = [("Z", later.to_json()), ("X", "rubbish"), ("A", begun().to_json())]
-    positions, [broken] = read_positions(records)
-    assert [where for where, _ in positions] == ["A", "Z"]
+    """Positions come sorted; a broken record and a copy have a line with their location."""
+    first, later = begun(), begun(consumer="z")
+    a, z = (f"Variable {variable_key(one.consumer, one.topic)!r}" for one in (first, later))
+    records = [(z, later.to_json()), ("X", "rubbish"), (a, first.to_json())]
+    records.append((f"{a[:-1]}_old'", first.to_json()))
+    positions, [broken, copied] = read_positions(records)
+    assert [where for where, _ in positions] == [a, z]
     assert (broken.checked, broken.status) == ("position X", CheckStatus.FAILED)
+    assert "holds a copy of the position of consumer 'load' on /event/Order__e" in copied.seen
+    assert copied.remedy == "Delete it."
