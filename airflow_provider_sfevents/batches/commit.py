@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.batches import recovery
 from airflow_provider_sfevents.batches.outcome import Staged
-from airflow_provider_sfevents.command_lines import command_line
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import (
     LeaseGoneError,
@@ -21,6 +20,7 @@ from airflow_provider_sfevents.exceptions import (
 )
 from airflow_provider_sfevents.positions import history, stores
 from airflow_provider_sfevents.positions.record import advance, is_committed, is_past
+from airflow_provider_sfevents.positions.record_text import Whose
 from airflow_provider_sfevents.pubsub.clock import Clock
 from airflow_provider_sfevents.pubsub.reconnect import pause_seconds
 from airflow_provider_sfevents.staging.lease_holder import LeaseHolder
@@ -186,11 +186,11 @@ def _commit(staged: Staged, run: Run) -> Receipt:
         log.info("Batch %s was committed before; the position stays.", manifest.batch_id)
         return receipt
     if position is None:
-        back = command_line("position", "set", manifest.consumer, manifest.topic, manifest.end)
+        whose = Whose.of(staged.store, manifest.consumer, manifest.topic)
         raise PositionConflictError(
             f"The position of {manifest.topic} for consumer {manifest.consumer!r} is gone from "
             f"{staged.store.where}, and batch {manifest.batch_id} has landed. Put it back: "
-            f"`{back}`, as the batch that has landed ends there."
+            f"{whose.command('set', manifest.end)}, as the batch that has landed ends there."
         )
     if not is_committed(position, manifest):
         extra_deliveries = staged.extra_deliveries()

@@ -359,7 +359,7 @@ def _fall_back(
     :raises ReplayIdRefusedError: `replay_fallback` is `fail`, or the bus refuses that replay point,
         too.
     """
-    lost = replay_fallback.choose(position, request.replay_fallback, refused, leased.store.where)
+    lost = replay_fallback.choose(position, request.replay_fallback, refused, leased.store)
     return keep_loss(leased.store, position, lost, leased.lease) if lost.is_pinned else lost
 
 

@@ -14,7 +14,7 @@ from sqlalchemy import select
 from airflow_provider_sfevents.commands.variable_rows import told
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.positions.asset import topic_asset
-from airflow_provider_sfevents.positions.record_text import PREFIX, asset_key
+from airflow_provider_sfevents.positions.record_text import PREFIX, Whose, asset_key
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -36,6 +36,7 @@ class AssetRow:
     def __init__(self, org_id: str, consumer: str, topic: str) -> None:
         self._asset = topic_asset(org_id, topic).name if org_id else ""
         self._key = asset_key(consumer)
+        self.whose = Whose(consumer=consumer, topic=topic, store="asset")
         self.where = f"State {self._key!r} of " + (
             f"asset {self._asset}" if org_id else f"an asset of {topic}"
         )

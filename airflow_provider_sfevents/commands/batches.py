@@ -66,6 +66,13 @@ def release(args: Namespace) -> None:
     epoch, batch_number = parse_batch_id(args.batch_id)
     folder = reached.folder.batch(epoch, batch_number).folder
     seen = leases.observe(folder)
+    at = reached.position
+    is_next = at is not None and (epoch, batch_number) == (at.epoch, at.batch_number + 1)
+    if seen is None and not is_next and batch_number not in reached.folder.batch_numbers(epoch):
+        raise ConfigurationError(
+            f"There is no batch {args.batch_id}. {invocation(args, 'batches', 'list')} lists those "
+            "that are kept."
+        )
     if seen is None or seen.state is LeaseState.FREE:
         say(f"Batch {args.batch_id} is not held.")
         say(foresee(args, reached)[0])

@@ -7,6 +7,7 @@ become sentences.
 from __future__ import annotations
 
 from datetime import timedelta
+from math import isinf
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.batches import recovery
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.batches.position.open_position import EpochStart, Landed
     from airflow_provider_sfevents.commands.staged_batches import BatchOverview
     from airflow_provider_sfevents.positions.record import Position
+    from airflow_provider_sfevents.positions.stores import PositionStore
     from airflow_provider_sfevents.staging.keepalive_point import KeepalivePoint
 
 _FROM = {
@@ -36,12 +38,16 @@ LANDS_ONCE = "Events that have landed are recognised by their identity and do no
 
 
 def without_position(
-    landed: Landed | None, begun: Sequence[EpochStart], consumer: str, topic: str, where: str
+    landed: Landed | None,
+    begun: Sequence[EpochStart],
+    consumer: str,
+    topic: str,
+    store: PositionStore,
 ) -> str:
     """Describe a run that finds no position."""
     request = BatchRequest(topic=topic, consumer=consumer, initial_replay="initial_replay")
     try:
-        open_position.refuse_lost(landed, begun, request, where)
+        open_position.refuse_lost(landed, begun, request, store)
     except PositionConflictError as error:
         return f"The next run is refused: {error}"
     return (
@@ -55,16 +61,16 @@ def with_position(
     landed: Landed | None,
     batch: BatchOverview,
     found: recovery.BatchContents,
-    where: str,
+    store: PositionStore,
 ) -> str:
     """Describe a run that finds this position.
 
     :param batch: the batch after it.
     :param found: the same batch, as `recovery.plan` needs it.
-    :param where: the position's store, for messages.
+    :param store: for messages.
     """
     try:
-        open_position.refuse_stale(position, landed, where)
+        open_position.refuse_stale(position, landed, store)
         plan = recovery.plan(found)
     except PositionConflictError as error:
         return f"The next run is refused: {error}"
@@ -98,9 +104,14 @@ def age_hours(
 def too_old(ages: Iterable[tuple[str, float | None]], hours: float) -> str:
     """Name the positions that are older than so many hours; empty if there is none.
 
-    :param ages: consumer and topic of each position, and its age in hours.
+    :param ages: consumer and topic of each position, and its age in hours: infinite if the record
+        is none, None if the position has no replay id.
     """
-    old = [f"{one} ({age} h)" for one, age in ages if age is not None and age > hours]
+    old = [
+        f"{one} ({'no position' if isinf(age) else f'{age} h'})"
+        for one, age in ages
+        if age is not None and age > hours
+    ]
     return f"Older than {hours:g} hours: {', '.join(old)}." if old else ""
 
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from datetime import datetime
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from airflow.utils.cli import action_cli, suppress_logs_and_warning
@@ -48,6 +49,7 @@ from airflow_provider_sfevents.exceptions import ConfigurationError, LeaseHeldEr
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
 from airflow_provider_sfevents.hooks.staging_access import staging_root
 from airflow_provider_sfevents.positions import history, record, stores
+from airflow_provider_sfevents.positions.record_text import PREFIX
 from airflow_provider_sfevents.pubsub.topic_names import check_transport, transport_for
 from airflow_provider_sfevents.replay_point import ReplayPoint
 from airflow_provider_sfevents.staging.area import StagingArea, TopicFolder
@@ -75,7 +77,7 @@ def show(args: Namespace) -> None:
 
 
 def _show_all(args: Namespace) -> list[tuple[str, float | None]]:
-    """List positions; returns their ages."""
+    """List positions; returns their ages, infinite for records named so that are no position."""
     area = StagingArea(staging_root(args.staging))
     now_ = datetime.fromisoformat(now())
 
@@ -87,7 +89,15 @@ def _show_all(args: Namespace) -> list[tuple[str, float | None]]:
 
     rows = position_rows.rows(position_rows.found(), age_of, consumer=args.consumer)
     show_rows(rows, args.output)
-    return [(f"{row['consumer']} {row['topic']}", row["age_hours"]) for row in rows]
+    ages = [
+        (f"{row['consumer']} {row['topic']}", row["age_hours"])
+        for row in rows
+        if not row["problem"]
+    ]
+    named = f"{PREFIX}{args.consumer or ''}"
+    return ages + [
+        (row["kept_in"], inf) for row in rows if row["problem"] and named in row["kept_in"]
+    ]
 
 
 def _show_one(args: Namespace) -> list[tuple[str, float | None]]:
@@ -218,15 +228,15 @@ def keep_known(folder: TopicFolder, position: Position) -> None:
 
 def foresee(args: Namespace, reached: Reached) -> tuple[str, str]:
     """Describe the next run; returns the sentence, and a warning if there is one."""
-    position, where = reached.position, reached.store.where
+    position, store = reached.position, reached.store
     if position is None:
         begun = begun_epochs(reached.folder)
-        says = next_run.without_position(reached.landed, begun, args.consumer, args.topic, where)
+        says = next_run.without_position(reached.landed, begun, args.consumer, args.topic, store)
         return says, ""
     batch = staged_batches.look(reached.folder, position.epoch, position.batch_number + 1)
     keepalive_point = replay_id_age.keepalive_point_of(reached.folder, position)
     found = staged_batches.find(reached.folder, position, batch)
-    says = next_run.with_position(position, reached.landed, batch, found, where)
+    says = next_run.with_position(position, reached.landed, batch, found, store)
     return says, next_run.worry(position, keepalive_point, datetime.fromisoformat(now()))
 
 

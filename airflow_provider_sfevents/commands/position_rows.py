@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_sfevents.commands.asset_rows import all_states
 from airflow_provider_sfevents.commands.variable_rows import all_variables
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.positions.ownership import read_listed
 from airflow_provider_sfevents.positions.record_text import asset_key, variable_key
+from airflow_provider_sfevents.positions.stores import read_listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -19,7 +19,7 @@ from airflow_provider_sfevents.commands.asset_rows import text
 from airflow_provider_sfevents.commands.variable_rows import told
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.positions.record import Position
-from airflow_provider_sfevents.positions.record_text import xcom_key
+from airflow_provider_sfevents.positions.record_text import Whose, xcom_key
 from airflow_provider_sfevents.positions.xcom import newest, next_number, numbered, split
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ class XComRows:
     def __init__(self, org_id: str, consumer: str, topic: str) -> None:
         self._of = (org_id, consumer, topic)
         self._key = xcom_key(topic)
+        self.whose = Whose(consumer=consumer, topic=topic, store="xcom")
         self.where = f"XCom {self._key!r} of consumer {consumer!r}"
 
     def get(self) -> str | None:

@@ -19,7 +19,7 @@ from airflow_provider_sfevents.doctor.org_findings import Followed
 from airflow_provider_sfevents.doctor.position_alerts import FAILURES, loss_remedy, open_losses
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.positions.activity import events_in
-from airflow_provider_sfevents.positions.ownership import read_listed
+from airflow_provider_sfevents.positions.stores import read_listed
 from airflow_provider_sfevents.pubsub.rest.org_limits import DELIVERIES, allowance_of
 from airflow_provider_sfevents.pubsub.topic_names import is_exempt
 

@@ -90,11 +90,17 @@ class Whose:
     def is_known(self) -> bool:
         return self != Whose()
 
-    def command(self, verb: str, start: str = "") -> str:
+    @classmethod
+    def of(cls, store: object, consumer: str, topic: str) -> Whose:
+        """Return those of a store; it may be a user's own one, which does not know them."""
+        known = getattr(store, "whose", cls())
+        return known if known.is_known else cls(consumer=consumer, topic=topic)
+
+    def command(self, verb: str, *words: str) -> str:
         """Build a command line of `airflow sfevents position`."""
         option = ("--position-store", self.store) if self.store else ()
-        words = ("position", verb, self.consumer, self.topic, *([start] if start else []), *option)
-        return f"`{command_line(*words)}`"
+        line = command_line("position", verb, self.consumer, self.topic, *words, *option)
+        return f"`{line}`"
 
 
 def in_lines(record: dict[str, Any]) -> str:

@@ -19,9 +19,8 @@ from airflow_provider_sfevents.exceptions import (
     SfEventsError,
     TransportError,
 )
-from airflow_provider_sfevents.positions.ownership import check_whose
 from airflow_provider_sfevents.positions.record import Position
-from airflow_provider_sfevents.positions.record_text import Whose, variable_key
+from airflow_provider_sfevents.positions.record_text import Whose, asset_key, variable_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,7 +64,37 @@ def read(store: PositionStore) -> Position | None:
         return None
     whose = getattr(store, "whose", Whose())
     position = Position.from_json(record, store.where, whose)
-    check_whose(position, whose, store.where)
+    _check_whose(position, whose, store.where)
+    return position
+
+
+def _check_whose(position: Position, whose: Whose, where: str) -> None:
+    """Refuse a position that was copied from another consumer or topic.
+
+    :raises PositionConflictError: consumer or topic differ.
+    """
+    if not whose.is_known or (position.consumer, position.topic) == (whose.consumer, whose.topic):
+        return
+    raise PositionConflictError(
+        f"{where} holds the position of consumer {position.consumer!r} on {position.topic}, and "
+        f"not of {whose.consumer!r} on {whose.topic}: it was copied there. Nothing was fetched, "
+        f"and the position was not moved. Begin anew: {whose.command('forget')}; or set the replay "
+        f"id to continue from: {whose.command('set', '<replay id>')}."
+    )
+
+
+def read_listed(record: str, where: str) -> Position:
+    """Read a record that was found by its name among all Variables or states of assets.
+
+    :raises ConfigurationError: it is no position, or it was copied under another name.
+    """
+    position = Position.from_json(record, where)
+    kept_as = [asset_key(position.consumer), variable_key(position.consumer, position.topic)]
+    if not any(f" {key!r}" in where for key in kept_as):
+        raise ConfigurationError(
+            f"{where} holds the position of consumer {position.consumer!r} on {position.topic}: it "
+            "was copied there, and no task may use it. Delete it."
+        )
     return position
 
 

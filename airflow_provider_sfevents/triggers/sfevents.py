@@ -94,7 +94,7 @@ class SfEventsTrigger(BaseTrigger):
 
     @override
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        return f"{__name__}.{type(self).__name__}", {
+        return f"{type(self).__module__}.{type(self).__name__}", {
             "next_batch": self.next_batch,
             "conn_id": self.conn_id,
             "staging": self.staging,
@@ -235,7 +235,7 @@ class SfEventsWatchTrigger(BaseEventTrigger):
 
     @override
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        return f"{__name__}.{type(self).__name__}", {
+        return f"{type(self).__module__}.{type(self).__name__}", {
             "topic": self.topic,
             "consumer": self.consumer,
             "conn_id": self.conn_id,

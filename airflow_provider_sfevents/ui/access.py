@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -21,6 +20,7 @@ from airflow.api_fastapi.auth.managers.models.resource_details import (
 )
 from airflow.configuration import conf
 from fastapi import HTTPException, Request
+from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
 from airflow_provider_sfevents.commands.position_rows import found
@@ -28,7 +28,6 @@ from airflow_provider_sfevents.commands.tasks.task_states import TaskState, know
 from airflow_provider_sfevents.exceptions import (
     ConfigurationError,
     PositionConflictError,
-    SfEventsError,
     TransportError,
 )
 from airflow_provider_sfevents.positions.record_text import variable_key
@@ -36,8 +35,6 @@ from airflow_provider_sfevents.ui import actions
 from airflow_provider_sfevents.ui.position_views import Kept, read
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from airflow.api_fastapi.auth.managers.base_auth_manager import ResourceMethod
 
     from airflow_provider_sfevents.positions.record import Position
@@ -92,22 +89,15 @@ def as_seen(user: Any, asked: Which, *, may_run: bool = False) -> tuple[Kept, Po
     """
     one, position = shown(user, asked.org_id, asked.consumer, asked.topic, asked.store)
     [state] = [TaskState()] if may_run else task_states([position], datetime.now(UTC))
-    with answered():
-        actions.check_unmoved(position, state, asked.expected_epoch, asked.expected_batch_number)
+    actions.check_unmoved(position, state, asked.expected_epoch, asked.expected_batch_number)
     return one, position
 
 
-@contextmanager
-def answered() -> Iterator[None]:
-    """Answer with the error's sentence: 409 if the position has moved, 503 or 400 otherwise."""
-    try:
-        yield
-    except PositionConflictError as error:
-        raise HTTPException(409, str(error)) from error
-    except TransportError as error:
-        raise HTTPException(503, str(error)) from error
-    except SfEventsError as error:
-        raise HTTPException(400, str(error)) from error
+def answer_error(_: Request, error: Exception) -> JSONResponse:
+    """Answer with an error's sentence: 409 if the position has moved, 503 or 400 otherwise."""
+    status = 409 if isinstance(error, PositionConflictError) else 400
+    status = 503 if isinstance(error, TransportError) else status
+    return JSONResponse({"detail": str(error)}, status_code=status)
 
 
 def may_read_assets(user: Any) -> bool:

@@ -39,11 +39,12 @@ from airflow_provider_sfevents.commands.tasks.task_states import (
 from airflow_provider_sfevents.doctor import findings
 from airflow_provider_sfevents.doctor.airflow_findings import followed_topics
 from airflow_provider_sfevents.doctor.org_findings import OF_WORKER
+from airflow_provider_sfevents.exceptions import SfEventsError
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
 from airflow_provider_sfevents.ui import actions, history_api, remedies_api, staged
 from airflow_provider_sfevents.ui.access import (
     Which,
-    answered,
+    answer_error,
     as_seen,
     may_ask,
     may_clear,
@@ -160,20 +161,18 @@ def move_position(user: GetUserDep, asked: PositionMove) -> dict[str, str]:
     """Move a position."""
     kept, position = as_seen(user, asked)
     require_move(user, kept)
-    with answered():
-        staged.keep_history(kept, position, fetching_task(position.owner))
-        return {"said": actions.move(kept, position, asked.start, user.get_name())}
+    staged.keep_history(kept, position, fetching_task(position.owner))
+    return {"said": actions.move(kept, position, asked.start, user.get_name())}
 
 
 @router.post("/batch/land_again", dependencies=[Depends(same_origin)])
 def land_batch_again(user: GetUserDep, asked: LandAgain) -> dict[str, str]:
     """Land a batch again."""
     _, position = as_seen(user, asked)
-    with answered():
-        commit = actions.commit_of(position, asked.batch_id)
-        if not may_clear(user, commit.dag):
-            raise HTTPException(403, f"You may not clear tasks of DAG {commit.dag}.")
-        return {"said": actions.land_again(position, commit, user.get_name())}
+    commit = actions.commit_of(position, asked.batch_id)
+    if not may_clear(user, commit.dag):
+        raise HTTPException(403, f"You may not clear tasks of DAG {commit.dag}.")
+    return {"said": actions.land_again(position, commit, user.get_name())}
 
 
 def _connections(user: Any) -> list[str]:
@@ -202,5 +201,6 @@ def make_app() -> FastAPI:
     app.include_router(router)
     app.include_router(remedies_api.router)
     app.include_router(history_api.router)
+    app.add_exception_handler(SfEventsError, answer_error)
     app.mount("/static", StaticFiles(directory=STATIC))
     return app

@@ -11,7 +11,7 @@ from airflow_provider_sfevents.commands.tasks.stored_tasks import fetching_task
 from airflow_provider_sfevents.positions import history
 from airflow_provider_sfevents.positions.record_text import is_epoch
 from airflow_provider_sfevents.ui import staged
-from airflow_provider_sfevents.ui.access import answered, shown
+from airflow_provider_sfevents.ui.access import shown
 from airflow_provider_sfevents.ui.position_views import older_rows
 
 router = APIRouter(prefix="/api", dependencies=[Depends(get_user)])
@@ -39,9 +39,8 @@ def list_older_batches(
     )
     if cursor is None:
         return older_rows(history.OlderBatches(entries=(), next=None))
-    with answered():
-        try:
-            seen = staged.reach(kept, position, fetching_task(position.owner), moved=True)
-        except staged.UnseenError as error:
-            return older_rows(history.OlderBatches(entries=(), next=cursor), unseen=str(error))
-        return older_rows(history.older(seen.reached.folder, cursor, position))
+    try:
+        seen = staged.reach(kept, position, fetching_task(position.owner), moved=True)
+    except staged.UnseenError as error:
+        return older_rows(history.OlderBatches(entries=(), next=cursor), unseen=str(error))
+    return older_rows(history.older(seen.reached.folder, cursor, position))

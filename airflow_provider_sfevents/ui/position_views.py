@@ -14,9 +14,9 @@ from airflow_provider_sfevents.doctor.position_alerts import open_losses
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.positions import history
 from airflow_provider_sfevents.positions.activity import Commit, events_in
-from airflow_provider_sfevents.positions.ownership import read_listed
 from airflow_provider_sfevents.positions.record_text import Whose
 from airflow_provider_sfevents.positions.seen_allowance import SeenAllowance, allowance_key
+from airflow_provider_sfevents.positions.stores import read_listed
 from airflow_provider_sfevents.pubsub.rest.org_limits import Allowance
 from airflow_provider_sfevents.pubsub.topic_names import retention, setup_page
 from airflow_provider_sfevents.ui.troubles import troubles

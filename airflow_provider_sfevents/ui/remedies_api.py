@@ -15,7 +15,6 @@ from airflow_provider_sfevents.commands.tasks.stored_tasks import fetching_task
 from airflow_provider_sfevents.ui import actions, remedies, staged
 from airflow_provider_sfevents.ui.access import (
     Which,
-    answered,
     as_seen,
     may_edit,
     may_move,
@@ -37,8 +36,7 @@ def show_next_batch(
 ) -> dict[str, Any]:
     """Show the batch after a position, and the remedies that the user may use."""
     kept, position = shown(user, org_id, consumer, topic, store)
-    with answered():
-        found = remedies.find(kept, position, fetching_task(position.owner))
+    found = remedies.find(kept, position, fetching_task(position.owner))
     batch = found.batch
     allowed = [one for one in found.offered if _may(user, one, may_move(user, kept))]
     return {
@@ -60,9 +58,8 @@ def release_lease(user: GetUserDep, asked: Which) -> dict[str, str]:
         require_move(user, kept)
     elif not may_edit(user, dag):
         raise HTTPException(403, f"You may not edit DAG {dag}.")
-    with answered():
-        said = staged.release(staged.reach(kept, position, task), position)
-        actions.log("sfevents.lease.release", user.get_name(), position)
+    said = staged.release(staged.reach(kept, position, task), position)
+    actions.log("sfevents.lease.release", user.get_name(), position)
     return {"said": said}
 
 
@@ -87,9 +84,8 @@ def _changed(
     """
     kept, position = as_seen(user, asked)
     require_move(user, kept)
-    with answered():
-        said = act(staged.reach(kept, position, fetching_task(position.owner)))
-        actions.log(event, user.get_name(), position)
+    said = act(staged.reach(kept, position, fetching_task(position.owner)))
+    actions.log(event, user.get_name(), position)
     return {"said": said}
 
 
@@ -106,16 +102,15 @@ class RunAsked(Which):
 def start_run(user: GetUserDep, asked: RunAsked) -> dict[str, str]:
     """Start the run of a remedy."""
     kept, position = as_seen(user, asked)
-    with answered():
-        found = remedies.find(kept, position, fetching_task(position.owner))
-        for one in found.offered:
-            if one.path != "run/start" or one.name != asked.name:
-                continue
-            if not may_trigger(user, one.dag):
-                raise HTTPException(403, f"You may not start runs of DAG {one.dag}.")
-            said = remedies.start(one, user.get_name())
-            actions.log(f"sfevents.{asked.name.split()[0]}", user.get_name(), position)
-            return {"said": said}
+    found = remedies.find(kept, position, fetching_task(position.owner))
+    for one in found.offered:
+        if one.path != "run/start" or one.name != asked.name:
+            continue
+        if not may_trigger(user, one.dag):
+            raise HTTPException(403, f"You may not start runs of DAG {one.dag}.")
+        said = remedies.start(one, user.get_name())
+        actions.log(f"sfevents.{asked.name.split()[0]}", user.get_name(), position)
+        return {"said": said}
     raise HTTPException(404, "There is no such remedy any more. Look at the position again.")
 
 

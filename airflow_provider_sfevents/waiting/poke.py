@@ -342,8 +342,7 @@ def _fall_back(request: BatchRequest, found: _Found, refused: ReplayIdRefusedErr
     :raises ReplayIdRefusedError: `replay_fallback` is `fail`.
     :raises LeaseHeldError: another task holds the lease by now.
     """
-    where = found.store.where
-    lost = replay_fallback.choose(found.position, request.replay_fallback, refused, where)
+    lost = replay_fallback.choose(found.position, request.replay_fallback, refused, found.store)
     stored = found.stored
     if lost.is_pinned:
         with found.folder.take_lease(

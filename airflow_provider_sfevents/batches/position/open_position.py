@@ -21,10 +21,9 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.batches import recovery
 from airflow_provider_sfevents.batches.position.position_writes import write_first
-from airflow_provider_sfevents.command_lines import command_line
 from airflow_provider_sfevents.exceptions import ConfigurationError, PositionConflictError
 from airflow_provider_sfevents.positions import ownership, record, stores
-from airflow_provider_sfevents.positions.record_text import is_epoch
+from airflow_provider_sfevents.positions.record_text import Whose, is_epoch
 from airflow_provider_sfevents.replay_point import ReplayPoint
 from airflow_provider_sfevents.staging.lease_holder import LeaseHolder
 from airflow_provider_sfevents.staging.manifest import LossWindow
@@ -104,12 +103,12 @@ def read_checked(
     if position is None:
         return None
     ownership.check_org(position, session.org_id, session.instance_url, store.where)
-    ownership.check_transport(position, request.transport, store.where)
+    ownership.check_transport(position, request.transport, store)
     if request.owns:
         ownership.check_owner(position, request.run, store.where)
-    refuse_stale(position, landed, store.where)
+    refuse_stale(position, landed, store)
     refuse_second_in_run(position, request, store.where)
-    refuse_elsewhere(position, staging_id, store.where)
+    refuse_elsewhere(position, staging_id, store)
     return position
 
 
@@ -192,18 +191,22 @@ def begun_epochs(folder: TopicFolder) -> list[EpochStart]:
 
 
 def refuse_lost(
-    landed: Landed | None, begun: Sequence[EpochStart], request: BatchRequest, where: str
+    landed: Landed | None,
+    begun: Sequence[EpochStart],
+    request: BatchRequest,
+    store: PositionStore,
 ) -> None:
     """Refuse a missing position unless this is a first run.
 
     :raises PositionConflictError: there is no position, although a batch has landed or an epoch has
         begun.
     """
+    whose = Whose.of(store, request.consumer, request.topic)
     if landed is not None and not landed.is_forgotten:
         found = f"batch {landed.epoch}-{landed.batch_number} of this consumer and topic has landed"
         back = (
             "Put it back where that batch ended: "
-            f"`{_command('set', request)} {landed.end or '<replay id>'}`; or begin"
+            f"{whose.command('set', landed.end or '<replay id>')}; or begin"
         )
     elif begun:
         last = begun[-1]
@@ -215,18 +218,14 @@ def refuse_lost(
     else:
         return
     raise PositionConflictError(
-        f"{where} is missing, but {found}: this is no first run. It was deleted or purged, the "
-        "asset it was kept on was renamed, or another Airflow works with the same staging area, "
-        f"which then needs a staging area or a `consumer` of its own. {back} anew at "
-        f"{request.initial_replay!r}: `{_command('forget', request)}`."
+        f"{store.where} is missing, but {found}: this is no first run. It was deleted or purged, "
+        "the asset it was kept on was renamed, or another Airflow works with the same staging "
+        f"area, which then needs a staging area or a `consumer` of its own. {back} anew at "
+        f"{request.initial_replay!r}: {whose.command('forget')}."
     )
 
 
-def _command(verb: str, request: BatchRequest) -> str:
-    return command_line("position", verb, request.consumer, request.topic)
-
-
-def refuse_stale(position: Position, landed: Landed | None, where: str) -> None:
+def refuse_stale(position: Position, landed: Landed | None, store: PositionStore) -> None:
     """Refuse a position that was replaced by an older one.
 
     :raises PositionConflictError: a batch has landed that is not the position's, nor the
@@ -240,13 +239,13 @@ def refuse_stale(position: Position, landed: Landed | None, where: str) -> None:
         is_stale = position.epoch in landed.older_epochs
     if not is_stale:
         return
-    end = landed.end or "<replay id>"
-    back = command_line("position", "set", position.consumer, position.topic, end)
+    whose = Whose.of(store, position.consumer, position.topic)
+    back = whose.command("set", landed.end or "<replay id>")
     raise PositionConflictError(
-        f"{where} is at batch {position.epoch}-{position.batch_number}, but batch "
+        f"{store.where} is at batch {position.epoch}-{position.batch_number}, but batch "
         f"{landed.epoch}-{landed.batch_number} has landed: an older position was put in its place "
         "(a backup, an environment variable), or another Airflow works with the same staging area. "
-        f"Put the newer one back: `{back}`, as that batch ended there."
+        f"Put the newer one back: {back}, as that batch ended there."
     )
 
 
@@ -270,7 +269,7 @@ def refuse_second_in_run(position: Position, request: BatchRequest, where: str) 
         )
 
 
-def refuse_elsewhere(position: Position, staging_id: str, where: str) -> None:
+def refuse_elsewhere(position: Position, staging_id: str, store: PositionStore) -> None:
     """Refuse a position whose first event is staged in another staging area alone.
 
     An event pinned this position's `latest`, and the bus delivers only later events.
@@ -280,11 +279,11 @@ def refuse_elsewhere(position: Position, staging_id: str, where: str) -> None:
     """
     if position.pinned_by != record.EVENT or not staging_id or staging_id == position.staging_id:
         return
-    whose = (position.consumer, position.topic)
-    command = f"`{command_line('position', 'set', *whose, position.start.to_text())}`"
+    whose = Whose.of(store, position.consumer, position.topic)
+    command = whose.command("set", position.start.to_text())
     raise PositionConflictError(
-        f"{where} began at 'latest' with event {position.start}, which is staged in staging area "
-        f"{position.staging_id} and has not landed; this task works with staging area "
+        f"{store.where} began at 'latest' with event {position.start}, which is staged in staging "
+        f"area {position.staging_id} and has not landed; this task works with staging area "
         f"{staging_id}, and the bus delivers only what comes after that event. Give all workers "
         "one staging area (`staging`, an object store or a folder that all mount) and keep that "
         f"one; or, to do without that one event: {command}."
@@ -339,7 +338,7 @@ def _begin(
         position = stores.read(store)
         if position is not None:  # another task has just begun it
             return Opened(position=position)
-        refuse_lost(newest_landed(folder), begun_epochs(folder), request, store.where)
+        refuse_lost(newest_landed(folder), begun_epochs(folder), request, store)
         position = _first_position(request, session, folder, start, staging_id)
         if position.is_pinned:
             lease.check()

@@ -32,5 +32,5 @@ def look(
     if position is None:
         landed = open_position.newest_landed(folder)
         begun = open_position.begun_epochs(folder)
-        open_position.refuse_lost(landed, begun, request, store.where)
+        open_position.refuse_lost(landed, begun, request, store)
     return position

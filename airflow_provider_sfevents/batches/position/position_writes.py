@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.exceptions import LeaseHeldError, PositionConflictError
 from airflow_provider_sfevents.positions import record, stores
+from airflow_provider_sfevents.positions.record_text import Whose
 from airflow_provider_sfevents.staging.sidecar_files import Origin
 
 if TYPE_CHECKING:
@@ -110,12 +111,10 @@ def keep_loss(store: PositionStore, before: Position, after: Position, lease: Le
     if loss is not None and not loss.after:
         log.warning(
             "LOSS WINDOW on %s: %s This run continues after that event. To fetch it, and all that "
-            "the bus still holds before it: `airflow sfevents position set %s %s earliest`; "
-            "events that have landed do not land again.",
+            "the bus still holds before it: %s; events that have landed do not land again.",
             after.topic,
             loss.why,
-            after.consumer,
-            after.topic,
+            Whose.of(store, after.consumer, after.topic).command("set", "earliest"),
         )
     elif loss is not None:
         log.warning(

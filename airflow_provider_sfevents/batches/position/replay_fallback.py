@@ -21,9 +21,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.command_lines import command_line
 from airflow_provider_sfevents.exceptions import ConfigurationError, ReplayIdRefusedError
 from airflow_provider_sfevents.positions import record
+from airflow_provider_sfevents.positions.record_text import Whose
 from airflow_provider_sfevents.pubsub.topic_names import TransportName
 from airflow_provider_sfevents.replay_point import EARLIEST, LATEST, PRESETS
 from airflow_provider_sfevents.staging.manifest import LossWindow
@@ -31,6 +31,7 @@ from airflow_provider_sfevents.staging.manifest import LossWindow
 if TYPE_CHECKING:
     from airflow_provider_sfevents.batches.recovery import FetchPlan
     from airflow_provider_sfevents.positions.record import Position
+    from airflow_provider_sfevents.positions.stores import PositionStore
 
 log = logging.getLogger(__name__)
 
@@ -66,11 +67,11 @@ def without_keepalive_point(plan: FetchPlan, refused: ReplayIdRefusedError) -> F
 
 
 def choose(
-    position: Position, replay_fallback: str, refused: ReplayIdRefusedError, where: str
+    position: Position, replay_fallback: str, refused: ReplayIdRefusedError, store: PositionStore
 ) -> Position:
     """Return the position with a loss window, after the bus has refused its replay id.
 
-    :param where: the position's store, for the message.
+    :param store: for the message.
     :return: not written anywhere yet; with `latest`, not pinned.
     :raises ReplayIdRefusedError: `replay_fallback` is `fail`; the message names the choices. Or the
         bus has also refused the replay point after an earlier loss window.
@@ -79,7 +80,7 @@ def choose(
     if replay_fallback == FAIL and is_streaming and position.batch_number:
         replay_fallback = EARLIEST.to_text()
     if replay_fallback == FAIL:
-        raise ReplayIdRefusedError(_what_to_choose(refused, position, where))
+        raise ReplayIdRefusedError(_what_to_choose(refused, position, store))
     if position.loss is not None and position.loss.start == replay_fallback == EARLIEST.to_text():
         raise refused  # the bus cannot refuse `earliest`; choosing it once more does not help
     window = LossWindow(
@@ -113,22 +114,21 @@ def without_first(position: Position) -> Position:
     return record.lose(position, window)
 
 
-def _what_to_choose(refused: ReplayIdRefusedError, position: Position, where: str) -> str:
+def _what_to_choose(refused: ReplayIdRefusedError, position: Position, store: PositionStore) -> str:
     """Build the message with the user's choices after a refused replay id."""
-    whose = (position.consumer, position.topic)
-    command = command_line("position", "set", *whose)
+    whose = Whose.of(store, position.consumer, position.topic)
+    earliest, latest = (whose.command("set", one) for one in PRESETS)
     if not position.batch_number and position.initial_replay == position.start.to_text():
         return (
             f"{refused} The replay id {position.start} is the task's initial_replay, and nothing "
             "has landed yet. The position was not moved. Correct the argument; then "
-            f"`{command_line('position', 'forget', *whose)}`, and the next run begins at the new "
-            f"one. Or begin elsewhere, once: `{command} earliest`, `{command} latest` or "
-            f"`{command} <replay id>`."
+            f"{whose.command('forget')}, and the next run begins at the new one. Or begin "
+            f"elsewhere, once: {earliest}, {latest} or {whose.command('set', '<replay id>')}."
         )
     return (
-        f"{refused} Stored is {position.replay_id} in {where}, of an event created at "
+        f"{refused} Stored is {position.replay_id} in {store.where}, of an event created at "
         f"{position.last_event_at or 'an unknown time'}. The position was not moved. Choose once: "
-        f"`{command} earliest` (all events that the bus still holds; those that have landed do not "
-        f"land again) or `{command} latest` (new events only). Or let the task choose each time: "
+        f"{earliest} (all events that the bus still holds; those that have landed do not land "
+        f"again) or {latest} (new events only). Or let the task choose each time: "
         "replay_fallback='earliest' or 'latest'. Each choice records a loss window."
     )

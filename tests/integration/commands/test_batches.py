@@ -56,6 +56,7 @@ def test_a_batch_whose_holder_is_gone_is_released(hands: Hands, begun_here: Posi
     assert seen is not None
     assert seen.state is LeaseState.FREE
     assert "Batch e1-1 is not held." in hands.do("batches", "release", "e1-1").words
+    assert "There is no batch e1-11." in hands.do("batches", "release", "e1-11").refused
 
 
 def test_a_batch_at_work_is_released_only_by_force(hands: Hands, begun_here: Position) -> None:

@@ -17,6 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from airflow_provider_sfevents.commands.asset_rows import AssetRow
 from airflow_provider_sfevents.emulator import Emulator
+from airflow_provider_sfevents.exceptions import TransportError
 from airflow_provider_sfevents.positions.asset import topic_asset
 from airflow_provider_sfevents.positions.record import Position
 from airflow_provider_sfevents.positions.record_text import variable_key
@@ -264,6 +265,20 @@ def test_an_org_is_asked_by_users_that_may_read_the_connection(
         assert bus.deliveries() == 0
         missing = page.post(path, "op", {"conn_id": "missing"}).json()["findings"]
         assert (missing[0]["status"], "is not defined" in missing[0]["seen"]) == ("failed", True)
+
+
+def test_an_error_anywhere_in_a_route_is_a_sentence(
+    page: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A database that goes away after the positions were read is one, too."""
+    from airflow_provider_sfevents.ui import api
+
+    def gone(_: datetime) -> dict[str, int]:
+        raise TransportError("Waits could not be read.")
+
+    monkeypatch.setattr(api, "waits", gone)
+    answer = page.get("/api/positions", "op")
+    assert (answer.status_code, answer.json()) == (503, {"detail": "Waits could not be read."})
 
 
 def test_the_allowance_that_a_task_has_seen(page: Page) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sfevents.positions.record import Position
 
-WHERE = "Variable 'x'"
+STORE = MappingStore({}, "x")
 
 
 @pytest.mark.parametrize(
@@ -34,15 +34,15 @@ WHERE = "Variable 'x'"
 )
 def test_a_first_run_is_one(landed: Landed | None) -> None:
     """A missing position is a first run if no batch has landed, or if it was forgotten."""
-    refuse_lost(landed, [], request(run(1)), WHERE)
+    refuse_lost(landed, [], request(run(1)), STORE)
 
 
 def test_a_lost_position_is_named_with_its_remedies() -> None:
     """The error of a lost position names its replay id, and the commands to restore or begin."""
     with pytest.raises(PositionConflictError) as raised:
-        refuse_lost(Landed(epoch="e1", batch_number=3, end="0c"), [], request(run(1)), WHERE)
+        refuse_lost(Landed(epoch="e1", batch_number=3, end="0c"), [], request(run(1)), STORE)
     said = str(raised.value)
-    assert said.startswith("Variable 'x' is missing, but batch e1-3")
+    assert said.startswith("Key 'x' of dict is missing, but batch e1-3")
     assert "`airflow sfevents position set orders /event/Order__e 0c`" in said
     assert "`airflow sfevents position forget orders /event/Order__e`" in said
 
@@ -51,7 +51,7 @@ def test_an_epoch_that_began_without_landing_is_no_first_run_either() -> None:
     """A missing position is refused if an epoch has begun, naming its run and time."""
     begun = [EpochStart(epoch="e1", at="2026-01-01", by=run(1))]
     with pytest.raises(PositionConflictError) as raised:
-        refuse_lost(None, begun, request(run(2)), WHERE)
+        refuse_lost(None, begun, request(run(2)), STORE)
     said = str(raised.value)
     assert "run day-1 of orders.land has begun epoch e1 at 2026-01-01" in said
     assert "another Airflow works with the same staging area" in said
@@ -88,7 +88,7 @@ def test_a_first_run_that_was_never_pinned_leaves_only_its_epoch(tmp_path: Path)
 )
 def test_a_position_that_accounts_for_what_landed_is_believed(landed: Landed | None) -> None:
     """A position is accepted if the newest landed batch is its own, the next, or unrelated."""
-    refuse_stale(position(), landed, WHERE)
+    refuse_stale(position(), landed, STORE)
 
 
 @pytest.mark.parametrize(
@@ -104,4 +104,4 @@ def test_a_position_of_long_ago_is_refused(landed: Landed) -> None:
     with pytest.raises(
         PositionConflictError, match=r"has landed: an older .* set orders /event/Order__e 05`"
     ):
-        refuse_stale(position(), landed, WHERE)
+        refuse_stale(position(), landed, STORE)

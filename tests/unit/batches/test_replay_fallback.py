@@ -6,10 +6,15 @@ from airflow_provider_sfevents.batches.position import replay_fallback
 from airflow_provider_sfevents.batches.recovery import FetchPlan
 from airflow_provider_sfevents.exceptions import ConfigurationError, ReplayIdRefusedError
 from airflow_provider_sfevents.positions.record import EVENT, lose, move_on, pin
+from airflow_provider_sfevents.positions.record_text import Whose
+from airflow_provider_sfevents.positions.stores import MappingStore
 from airflow_provider_sfevents.replay_point import ReplayPoint
 from airflow_provider_sfevents.staging.manifest import LossWindow
 from tests.unit.batches.building import position
 
+STORE = MappingStore(
+    {}, "x", Whose(consumer="orders", topic="/event/Order__e", store="my_stores.ours")
+)
 REFUSED = ReplayIdRefusedError("Subscribing failed: expired.")
 WINDOW = LossWindow(after="0a", start="latest", at="2026-01-01T00:00:00+00:00", why="before")
 
@@ -18,7 +23,7 @@ WINDOW = LossWindow(after="0a", start="latest", at="2026-01-01T00:00:00+00:00", 
 def test_a_choice_makes_a_loss_window(choice: str) -> None:
     """A fallback keeps the position's replay id and begins the batch at the user's choice."""
     before = move_on(position(replay_id="0a", last_event_at="then"), "0b", "2026-01-02")
-    after = replay_fallback.choose(before, choice, REFUSED, "Variable 'x'")
+    after = replay_fallback.choose(before, choice, REFUSED, STORE)
     assert after.loss is not None
     assert (after.loss.after, after.loss.after_event_at) == ("0a", "then")
     assert (after.loss.start, after.loss.why) == (choice, "Subscribing failed: expired.")
@@ -29,11 +34,11 @@ def test_a_choice_makes_a_loss_window(choice: str) -> None:
 def test_a_second_loss_begins_where_the_first_did() -> None:
     """A second loss window before the same batch begins at the first replay id that was refused."""
     first = pin(lose(position(replay_id="0a"), WINDOW), "0b", by=EVENT, staging_id="s")
-    rerun = replay_fallback.choose(first, "earliest", REFUSED, "here").loss
+    rerun = replay_fallback.choose(first, "earliest", REFUSED, STORE).loss
     assert rerun is not None
     assert (rerun.after, rerun.start) == ("0a", "earliest")
     with pytest.raises(ReplayIdRefusedError, match="expired"):
-        replay_fallback.choose(lose(first, rerun), "earliest", REFUSED, "here")
+        replay_fallback.choose(lose(first, rerun), "earliest", REFUSED, STORE)
 
 
 @pytest.mark.parametrize("losses", [0, 1], ids=["first run", "after a loss window"])
@@ -51,10 +56,11 @@ def test_a_pinning_event_that_is_nowhere_is_a_loss_window(losses: int) -> None:
 def test_without_a_choice_the_user_is_asked() -> None:
     """The error of a refused replay id names the id, its store, and the commands to choose from."""
     with pytest.raises(ReplayIdRefusedError) as raised:
-        replay_fallback.choose(position(replay_id="0a"), "fail", REFUSED, "Variable 'x'")
+        replay_fallback.choose(position(replay_id="0a"), "fail", REFUSED, STORE)
     said = str(raised.value)
-    assert "Stored is 0a in Variable 'x'" in said
-    assert "`airflow sfevents position set orders /event/Order__e earliest`" in said
+    assert "Stored is 0a in Key 'x' of dict" in said
+    command = "airflow sfevents position set orders /event/Order__e earliest"
+    assert f"`{command} --position-store my_stores.ours`" in said
     assert "replay_fallback='earliest' or 'latest'" in said
 
 
@@ -62,10 +68,11 @@ def test_a_refused_initial_replay_is_named_as_such() -> None:
     """The error of a refused `initial_replay` names the argument and the command to begin again."""
     begun = position(batch_number=0, replay_id="0a", initial_replay="0a")
     with pytest.raises(ReplayIdRefusedError) as raised:
-        replay_fallback.choose(begun, "fail", REFUSED, "Variable 'x'")
+        replay_fallback.choose(begun, "fail", REFUSED, STORE)
     said = str(raised.value)
     assert "The replay id 0a is the task's initial_replay" in said
-    assert "`airflow sfevents position forget orders /event/Order__e`" in said
+    command = "airflow sfevents position forget orders /event/Order__e"
+    assert f"`{command} --position-store my_stores.ours`" in said
     assert "are lost" not in said
 
 

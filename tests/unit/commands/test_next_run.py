@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,6 +11,7 @@ from airflow_provider_sfevents.batches.position.open_position import Landed
 from airflow_provider_sfevents.batches.recovery import BatchContents
 from airflow_provider_sfevents.commands import next_run
 from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.positions.variable import VariableStore
 from airflow_provider_sfevents.staging.keepalive_point import KeepalivePoint
 from airflow_provider_sfevents.staging.lease_holder import LeaseState
 from airflow_provider_sfevents.staging.manifest import LossWindow
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.positions.record import Position
 
 AT = begun(batch_number=3, replay_id="0a", batch_id="e1-3")
-WHERE = "Variable 'sfevents.load.event.Order__e'"
+STORE = VariableStore("load", TOPIC)
 
 
 def says(
@@ -36,7 +38,7 @@ def says(
         parts=batch.parts,
         **found,
     )
-    return next_run.with_position(position, newest, batch, what, WHERE)
+    return next_run.with_position(position, newest, batch, what, STORE)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +101,7 @@ def test_a_run_that_would_be_refused_is_told_with_the_remedy() -> None:
     assert f"`airflow sfevents position set load {TOPIC} 0f`" in stale
     moved = staged(replace(AT, replay_id="0b"))
     assert "it was changed by hand" in says(moved)
-    lost = next_run.without_position(newest, [], "load", TOPIC, WHERE)
+    lost = next_run.without_position(newest, [], "load", TOPIC, STORE)
     assert f"`airflow sfevents position forget load {TOPIC}`" in lost
 
 
@@ -107,7 +109,7 @@ def test_nothing_known_is_a_first_run() -> None:
     """Without a position and a landed batch, or after forgetting, the next run is a first run."""
     forgotten = Landed(epoch="e1", batch_number=9, is_forgotten=True)
     for newest in (None, forgotten):
-        assert next_run.without_position(newest, [], "load", TOPIC, WHERE).startswith(
+        assert next_run.without_position(newest, [], "load", TOPIC, STORE).startswith(
             "The next run is a first run"
         )
 
@@ -192,3 +194,5 @@ def test_positions_that_are_too_old_are_named() -> None:
     ages = [("a /event/X__e", 50.2), ("b /event/X__e", None), ("c /event/X__e", 48.0)]
     assert next_run.too_old(ages, 48) == "Older than 48 hours: a /event/X__e (50.2 h)."
     assert next_run.too_old(ages, 60) == ""
+    unreadable = next_run.too_old([("Variable 'x'", inf)], 48)
+    assert unreadable == "Older than 48 hours: Variable 'x' (no position)."

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 from airflow_provider_sfevents.commands.position_rows import rows
-from tests.unit.positions.building import begun
+from airflow_provider_sfevents.positions.record_text import variable_key
+from tests.unit.positions.building import TOPIC, begun
 
+A, B = (f"Variable {variable_key(one, TOPIC)!r}" for one in "ab")
 RECORDS = [
-    ("Variable 'b'", begun(consumer="b").to_json()),
+    (B, begun(consumer="b").to_json()),
     ("Variable 'x'", "rubbish"),
-    ("Variable 'a'", begun(consumer="a", batch_number=2, replay_id="0a").to_json()),
+    (A, begun(consumer="a", batch_number=2, replay_id="0a").to_json()),
 ]
 
 
@@ -14,8 +16,8 @@ def test_positions_are_listed_by_consumer_and_the_unreadable_last() -> None:
     """Positions are listed by consumer with their stores, unreadable records last."""
     listed = rows(RECORDS, lambda _: 1.5, consumer=None)
     assert [(row["consumer"], row["kept_in"]) for row in listed] == [
-        ("a", "Variable 'a'"),
-        ("b", "Variable 'b'"),
+        ("a", A),
+        ("b", B),
         ("", "Variable 'x'"),
     ]
     assert [bool(row["problem"]) for row in listed] == [False, False, True]

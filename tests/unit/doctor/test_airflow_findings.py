@@ -158,5 +158,5 @@ def test_records_that_are_no_position_are_failures() -> None:
     positions, [broken, copied] = read_positions(records)
     assert [where for where, _ in positions] == [a, z]
     assert (broken.checked, broken.status) == ("position X", CheckStatus.FAILED)
-    assert "holds a copy of the position of consumer 'load' on /event/Order__e" in copied.seen
+    assert "holds the position of consumer 'load' on /event/Order__e" in copied.seen
     assert copied.remedy == "Delete it."

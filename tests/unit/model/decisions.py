@@ -12,6 +12,7 @@ from airflow_provider_sfevents.batches.outcome import BatchRequest
 from airflow_provider_sfevents.batches.position import open_position, replay_fallback
 from airflow_provider_sfevents.batches.position.position_writes import _without_hint
 from airflow_provider_sfevents.positions import record
+from airflow_provider_sfevents.positions.stores import MappingStore
 from airflow_provider_sfevents.replay_point import ReplayPoint
 from airflow_provider_sfevents.staging.lease_holder import LeaseState, LifeSigns, judge
 from airflow_provider_sfevents.staging.manifest import Manifest, Part, Run
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from tests.unit.model.rules import Rules
 
 TOPIC, CONSUMER, ORG = "/event/Order__e", "orders", "00D000000000001AAA"
-_WHERE = "the model's store"
+_STORE = MappingStore({}, "model")
 
 
 @remember
@@ -94,7 +95,7 @@ def fallen_back(store: str, choice: str) -> str:
     """The position after its replay id was refused, as text; empty: `replay_fallback` is `fail`."""
     try:
         lost = replay_fallback.choose(
-            position(store), choice, exceptions.ReplayIdRefusedError("refused"), _WHERE
+            position(store), choice, exceptions.ReplayIdRefusedError("refused"), _STORE
         )
     except exceptions.ReplayIdRefusedError:
         return ""
@@ -112,7 +113,7 @@ def same_but_hint(found: str, base: str) -> bool:
 def elsewhere(store: str, area: str) -> str:
     """Reason to refuse a position that only another area can continue; empty: none."""
     try:
-        open_position.refuse_elsewhere(position(store), area, _WHERE)
+        open_position.refuse_elsewhere(position(store), area, _STORE)
     except exceptions.PositionConflictError as refused:
         return str(refused)
     return ""
@@ -194,7 +195,7 @@ def own_batch(area: Area, store: str, run: int, life: int) -> Manifest | None:
 def stale(landed: open_position.Landed | None, store: str) -> str:
     """Reason to refuse the position that a run has read; empty: it is not refused."""
     try:
-        open_position.refuse_stale(position(store), landed, _WHERE)
+        open_position.refuse_stale(position(store), landed, _STORE)
     except exceptions.PositionConflictError as refused:
         return str(refused)
     return ""
@@ -215,7 +216,7 @@ def _lost(landed: open_position.Landed | None, origins: tuple[Origin, ...]) -> s
     ]
     try:
         open_position.refuse_lost(
-            landed, begun, BatchRequest(topic=TOPIC, consumer=CONSUMER), _WHERE
+            landed, begun, BatchRequest(topic=TOPIC, consumer=CONSUMER), _STORE
         )
     except exceptions.PositionConflictError as refused:
         return str(refused)
@@ -383,14 +384,13 @@ def _state(batch: Batch, one_host: bool, living: frozenset[tuple[str, int]]) -> 
     held = False
     if batch.leases:
         last = batch.leases[-1]
-        held = judge(
-            LifeSigns(
-                released=last.released,
-                process_alive=last.by in living if one_host else None,
-                first_heartbeat="1",
-                last_heartbeat="1",
-            )
-        ) in (LeaseState.ALIVE, LeaseState.WATCH)
+        signs = LifeSigns(
+            released=last.released,
+            process_alive=last.by in living if one_host else None,
+            first_heartbeat="1",
+            last_heartbeat="1",
+        )
+        held = judge(signs) in (LeaseState.ALIVE, LeaseState.WATCH)
     return BatchState(
         epoch=batch.key[0],
         batch_number=batch.key[1],

@@ -24,6 +24,12 @@ COMING = {
     "batch_number": 4,
     "start": "0a1b",
 }
+
+
+class OwnWatch(SfEventsWatchTrigger):
+    """A user's own watcher."""
+
+
 TRIGGERS: dict[str, BaseTrigger] = {
     "waits": SfEventsTrigger(
         next_batch=COMING,
@@ -52,6 +58,7 @@ TRIGGERS: dict[str, BaseTrigger] = {
         allow_latest_recovery=True,
         notifier="tests.unit.hooks.test_notifiers.Pager",
     ),
+    "a class of a user": OwnWatch("/event/Order__e", "orders"),
 }
 
 
