@@ -44,6 +44,8 @@ def settings(master: str) -> dict[str, str]:
         ),
         # `keep_hours` has a lower bound of its own.
         "spark.databricks.delta.retentionDurationCheck.enabled": "false",
+        # Without this Delta ignores the hours of VACUUM, and uses the table's retention (7 days).
+        "spark.databricks.delta.vacuum.retentionWindowIgnore.enabled": "false",
         "spark.databricks.delta.vacuum.logging.enabled": "true",
     }
 
