@@ -167,6 +167,9 @@ def _named(url: str) -> Iterator[None]:
         yield
     except (FileExistsError, NotADirectoryError) as error:
         raise _refused(url, f"{error.filename} is not a directory") from error
+    except (PermissionError, FileNotFoundError) as error:
+        said = f"{error.strerror}. Check the path, and that Spark's user may read and write there"
+        raise _refused(url, said) from error
     except OSError as error:
         raise _refused(url, error.strerror or str(error)) from error
     except ArrowException as error:

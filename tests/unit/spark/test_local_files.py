@@ -93,6 +93,12 @@ def test_a_path_that_cannot_be_looked_at_is_named(tmp_path: Path) -> None:
         FILES.exists(f"{tmp_path}/{'n' * 300}")
 
 
+def test_a_path_that_cannot_be_written_is_named_with_the_remedy() -> None:
+    """If a folder cannot be made, the error says to check the path and the user's permission."""
+    with pytest.raises(StagingError, match=r"/proc/lake/x: .*Check the path, .*read and write"):
+        FILES.write_in_place("/proc/lake/x", b"")
+
+
 def test_a_footer_tells_rows_and_the_range_of_a_column(tmp_path: Path) -> None:
     """A missing file has no footer, a damaged one is an error, and instants are whole numbers."""
     moments = [datetime(1970, 1, 1, 0, 0, 0, n, tzinfo=UTC) for n in (5, 3)]
