@@ -71,6 +71,18 @@ def failure_of(message: Message) -> Failure:
     return Failure("fail", _final(message, channel, code, lower, said))
 
 
+def ended_by_advice() -> Failure:
+    """The meaning of a connect that succeeds and advises a handshake: the session is over."""
+    said = "it answered /meta/connect and advised a new handshake"
+    return Failure(
+        "handshake",
+        TransportError(
+            f"The Streaming API ended the session: {said}. Is there a proxy that sends each "
+            "request to another server?"
+        ),
+    )
+
+
 def failure_of_status(status: int, body: str) -> Failure:
     """The meaning of an HTTP status other than success."""
     said = f"{status}::{' '.join(body.split())[:100] or 'without a text'}"

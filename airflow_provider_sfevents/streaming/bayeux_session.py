@@ -18,6 +18,7 @@ from airflow_provider_sfevents.streaming import bayeux_messages as messages
 from airflow_provider_sfevents.streaming.bayeux_errors import (
     Failure,
     advised,
+    ended_by_advice,
     failure_of,
     is_refused,
 )
@@ -165,6 +166,7 @@ class BayeuxSession:
         elif channel == messages.SUBSCRIBE and one is not None:
             one.is_subscribed, one.failure = True, None
         elif channel == messages.CONNECT and advised(message) == "handshake":
+            self.failure = ended_by_advice()
             self.lose()
 
     def _take_advice(self, message: Message) -> None:

@@ -192,8 +192,9 @@ class StreamingSession:
                 continue
             self._poll = None
             is_of_session = client_id == self._bayeux.client_id
-            self._kept += self._taken(client_id, answer)
-            if is_of_session and self._bayeux.failure is None:
+            events = self._taken(client_id, answer)
+            self._kept += events
+            if is_of_session and (events or self._bayeux.failure is None):
                 self._note_success()
             if self._kept or self._bayeux.failure is None:
                 break

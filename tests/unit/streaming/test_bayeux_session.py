@@ -63,11 +63,13 @@ def test_a_lost_session_continues_after_the_last_event() -> None:
 
 
 def test_an_advised_handshake_is_one() -> None:
-    """A successful connect may advise a handshake as well."""
+    """A successful connect may advise a handshake as well: the session failed all the same."""
     session = opened(wanting(A=-1))
     advice = {"reconnect": "handshake"}
     answered(session, {"channel": "/meta/connect", "successful": True, "advice": advice})
-    assert (session.client_id, session.failure) == ("", None)
+    assert session.client_id == ""
+    assert session.failure is not None
+    assert session.failure.remedy == "handshake"
 
 
 def test_advice_sets_the_times() -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
+from airflow_provider_sfevents.exceptions import TransportError
 from airflow_provider_sfevents.pubsub.auth.secret import Secret
 from airflow_provider_sfevents.pubsub.auth.session_cache import SessionCache
 from airflow_provider_sfevents.pubsub.auth.settings import SessionToken, Settings
@@ -41,12 +42,14 @@ class Server:
     """Answers what it is told to, in turn; then accepts everything without events.
 
     :ivar asked: channels of the messages so far, a subscribe with its replay map.
+    :ivar advice: of every accepted connect.
     """
 
     def __init__(self, **answers: list[Any]) -> None:
         self.asked: list[Any] = []
         self._answers = answers
         self._clients = 0
+        self.advice: dict[str, Any] = {}
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
         found: list[Any] = []
@@ -61,6 +64,8 @@ class Server:
                 return answer
             self._clients += name == "handshake"
             good = {**message, "successful": True, "clientId": f"c{self._clients}"}
+            if name == "connect" and self.advice:
+                good["advice"] = self.advice
             found += [*answer, good]
         return httpx.Response(200, json=found)
 
@@ -123,6 +128,32 @@ def test_an_answer_without_messages_is_waited_out(answer: httpx.Response, again:
         *("handshake", {"/topic/A": -2}, "connect", "connect"),
         *(*again, "connect", "disconnect"),
     ]
+
+
+def test_a_service_that_always_advises_a_handshake_is_asked_ever_more_rarely() -> None:
+    """Connects that end their session without an event are failures: pauses grow, then an error."""
+    server, pauses = Server(connect=[[], [], [], [], [event(3)]]), list[float]()
+    server.advice = {"reconnect": "handshake"}
+
+    async def noted(seconds: float) -> None:
+        pauses.append(seconds)
+        await asyncio.sleep(0)
+
+    async def run() -> list[StreamedEvent]:
+        session = StreamingSession(
+            SETTINGS, sessions=SessionCache(), http=server.open, pause=noted, tries=4
+        )
+        async with session:
+            await session.subscribe("/topic/A", EARLIEST)
+            events = await session.receive()
+            assert len(pauses) == 3
+            assert pauses == sorted(pauses)
+            with pytest.raises(TransportError, match="advised a new handshake"):
+                await session.receive()
+            return events
+
+    assert ids(asyncio.run(run())) == [3]
+    assert server.asked.count("connect") == 5 + 4
 
 
 def test_events_beside_the_answer_to_a_subscribe_are_kept() -> None:
