@@ -307,11 +307,12 @@ class BatchFetch:
     async def _without_events(self, ended: Ended) -> Ended:
         """Record a keepalive in the position, so that a quiet topic's replay id does not expire.
 
-        Over the Streaming API it is the replay id of the last event, and its time counts.
+        Over the Streaming API it is the replay id of the last event, and its time counts, unless
+        the silence was too short to show that no event was pending.
         """
         known = ["", self._position.resume_after, self._position.start.to_text()]
         if self._position.transport == TransportName.STREAMING:
-            known = [""]
+            known = [""] if not ended.short_silence else [ended.latest_replay_id]
         if ended.latest_replay_id not in known:
             await asyncio.to_thread(
                 position_writes.keep_keepalive,
@@ -346,6 +347,7 @@ class BatchFetch:
             events=sum(part.events for part in parts),
             bytes=sum(part.bytes for part in parts),
             ended_by=ended.ended_by,
+            short_silence=ended.short_silence,
             parts=parts,
             schemas=tuple(sorted({schema for part in parts for schema in part.schemas})),
             created_at=datetime.now(UTC).isoformat(),
@@ -385,6 +387,7 @@ def _ended(result: FetchResult) -> Ended:
         latest_replay_id=result.latest_replay_id.hex(),
         last_event_at=result.last_event_at.isoformat() if result.last_event_at else "",
         error=str(result.error) if result.error else "",
+        short_silence=result.short_silence,
         beyond_bound=result.beyond_bound,
         beyond=result.beyond,
     )

@@ -71,6 +71,7 @@ class Ended:
 
     :param ended_by: name of a bound, `stopped`, `lost` or `error`.
     :param latest_replay_id: of the last event or keepalive, hex; empty when nothing came.
+    :param short_silence: as in the manifest.
     :param beyond_bound: number of events beyond the batch that memory had no room for.
     :param beyond: events beyond the batch.
     """
@@ -79,6 +80,7 @@ class Ended:
     latest_replay_id: str = ""
     last_event_at: str = ""
     error: str = ""
+    short_silence: bool = False
     beyond_bound: int = 0
     beyond: tuple[Delivery, ...] = ()
 

@@ -55,7 +55,7 @@ class Position:
     :param resume_after: keepalive point, hex, with no event between `start` and it; or empty.
     :param resume_after_at: time at which that keepalive came; ISO-8601, UTC.
     :param drained_at: time up to which the last batch has every event: the beginning of its fetch,
-        if that ended because no event came; otherwise empty. ISO-8601, UTC.
+        if that ended after `idle_seconds` without an event; otherwise empty. ISO-8601, UTC.
     :param staging_id: the staging area of the last commit, or of the epoch's beginning.
     :param staging_since: number of the first batch since which `staging_id` has not changed.
     :param staged_in: staging area in which a wait last staged events of the next batch.
@@ -281,7 +281,7 @@ def advance(
         pinned_by="",
         resume_after="",
         resume_after_at="",
-        drained_at=manifest.begun_at if manifest.ended_by == "idle_seconds" else "",
+        drained_at=manifest.begun_at if manifest.is_drained else "",
         staged_in="",
         staged_events=0,
         batch_id=manifest.batch_id,

@@ -230,6 +230,14 @@ def ended_by(bounds: Bounds, tally: BatchTally, now: float) -> EndedBy | None:
     return None
 
 
+def is_short_silence(bounds: Bounds, tally: BatchTally, now: float) -> bool:
+    """True if the silence is shorter than `idle_seconds`, and no keepalive came in it.
+
+    Only an announced batch ends so. Its silence does not show that no event is pending.
+    """
+    return not tally.caught_up and now < tally.silent_since + bounds.idle_seconds
+
+
 def seconds_left(bounds: Bounds, tally: BatchTally, now: float) -> float:
     """Seconds to listen before one of the timed bounds is reached if nothing comes."""
     return max(0.0, min(time_left(bounds, tally, now), _idle_at(bounds, tally) - now))

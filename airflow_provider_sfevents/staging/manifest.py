@@ -110,6 +110,8 @@ class Manifest:
     :param bytes: sum of the payloads' sizes.
     :param ended_by: `max_events`, `max_bytes`, `max_seconds`, `idle_seconds`, `until`, `error`, or
         `lost`: the stream of a managed subscription.
+    :param short_silence: `idle_seconds` ended an announced batch after a shorter silence, which
+        does not show that no event was pending.
     :param parts: the files, each starting at the end of the one before.
     :param created_at: ISO-8601, UTC.
     :param begun_at: time at which the fetch began that wrote the manifest; ISO-8601, UTC.
@@ -139,6 +141,7 @@ class Manifest:
     schemas: tuple[str, ...]
     created_at: str
     begun_at: str = ""
+    short_silence: bool = False
     run: Run = field(default_factory=Run)
     error: str = ""
     last_event_at: str = ""
@@ -146,6 +149,11 @@ class Manifest:
     losses: tuple[LossWindow, ...] = ()
     extra_deliveries: dict[str, int] = field(default_factory=dict)
     payload_format: PayloadFormat = AVRO
+
+    @property
+    def is_drained(self) -> bool:
+        """True if its end shows that it has every event until the beginning of its fetch."""
+        return self.ended_by == "idle_seconds" and not self.short_silence
 
     def to_json(self) -> str:
         return json.dumps({"version": VERSION, **asdict(self)}, indent=1)

@@ -61,6 +61,7 @@ class FetchResult:
     :param beyond: events that were delivered beyond the room of the bounds, in order.
     :param beyond_bound: events beyond those, for which memory had no room; they are left out.
     :param losses: streams that were lost and replaced.
+    :param short_silence: `idle_seconds` ended it after a shorter silence, because it was announced.
     :param error: the error that ended the batch after its first event: a terminal one with
         `ended_by="error"`; with `lost` the service was away until `max_seconds`.
     """
@@ -75,6 +76,7 @@ class FetchResult:
     beyond: tuple[Delivery, ...] = ()
     beyond_bound: int = 0
     losses: int = 0
+    short_silence: bool = False
     error: SfEventsError | None = None
 
 
@@ -158,6 +160,7 @@ class BoundedFetch:
         self._beyond_bound = 0
         self._last: Delivery | None = None
         self._error: SfEventsError | None = None
+        self._short_silence = False
 
     async def run(self) -> FetchResult:
         """Fetch until a bound is reached.
@@ -195,6 +198,9 @@ class BoundedFetch:
                 await self._take(delivery)
         if ended == "max_seconds" and (failure := self._subscription.failure) is not None:
             return self._failed(failure)  # time ran out while the service was away: an error
+        self._short_silence = ended == "idle_seconds" and rules.is_short_silence(
+            self._bounds, self._tally, self._clock.monotonic()
+        )
         return ended
 
     async def _ask(self) -> None:
@@ -323,6 +329,7 @@ class BoundedFetch:
             beyond=tuple(self._beyond),
             beyond_bound=self._beyond_bound,
             losses=self._subscription.losses,
+            short_silence=self._short_silence,
             error=self._error,
         )
 

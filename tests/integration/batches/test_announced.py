@@ -93,6 +93,26 @@ def test_the_announced_events_of_another_batch_are_not_waited_for(
     assert isinstance(consumer.run_once(), Empty)
 
 
+def test_a_short_silence_is_not_recorded(tmp_path: Path) -> None:
+    """An announced batch ends so soon that it does not show that no event was pending.
+
+    So neither its time nor that of an announced run without events counts as silence.
+    """
+    with Emulator() as bus:  # it holds a poll for 110 s
+        bus.define_event("Order__e", {"Order_Number__c": "Text", "Amount__c": "Double"})
+        consumer = Consumer(bus=bus, root=tmp_path / "staging", transport="streaming")
+        consumer.bounds = PATIENT.of_announced(1.0, follows_transactions=False)
+        publish(bus, 1, 2)
+        assert len(staged_ids(consumer, consumer.run_once())) == 2
+        assert consumer.position.drained_at == ""
+        assert isinstance(consumer.run_once(), Empty)
+        assert consumer.position.resume_after_at == ""
+        consumer.bounds = Bounds(idle_seconds=1.5)
+        publish(bus, 3, 1)
+        consumer.run_once()
+        assert consumer.position.drained_at != ""
+
+
 @dataclass
 class Account:
     """A record whose changes are published as parts of one transaction."""

@@ -18,3 +18,10 @@ def test_only_silence_shows_that_no_event_followed(ended_by: str) -> None:
     manifest = batch_after(position, ended_by=ended_by, begun_at=AT)
     drained_at = AT if ended_by == "idle_seconds" else ""
     assert advance(position, manifest, AT, FETCH).drained_at == drained_at
+
+
+def test_a_short_silence_shows_nothing() -> None:
+    """An announced batch that ended before `idle_seconds` may lack pending events."""
+    position = begun(drained_at="2025-12-31T00:00:00+00:00")
+    manifest = batch_after(position, ended_by="idle_seconds", begun_at=AT, short_silence=True)
+    assert advance(position, manifest, AT, FETCH).drained_at == ""

@@ -15,6 +15,7 @@ from airflow_provider_sfevents.pubsub.bounds import (
     Bounds,
     StagedProgress,
     ended_by,
+    is_short_silence,
     room_events,
     seconds_left,
     time_left,
@@ -115,6 +116,9 @@ def test_announced_events_are_waited_for() -> None:
     assert ended_by(bounds, two, 1029.0) is None
     assert ended_by(bounds, two, 1030.0) == "idle_seconds"
     assert ended_by(bounds, replace(two, events=2), 1000.5) == "idle_seconds"
+    assert is_short_silence(bounds, two, 1000.5)
+    assert not is_short_silence(bounds, two, 1030.0)
+    assert not is_short_silence(bounds, replace(two, caught_up=True), 1000.5)
 
 
 @pytest.mark.parametrize("seconds", [0, -1, None, "1", True])
