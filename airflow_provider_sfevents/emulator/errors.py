@@ -36,6 +36,10 @@ class PortInUseError(EmulatorError):
     """The requested port is in use."""
 
 
+class UnwritableError(EmulatorError):
+    """The emulator cannot write its folder, as on a full disk; nothing of the change is stored."""
+
+
 class RefusalError(Exception):
     """Refusal that ends an RPC with an error.
 

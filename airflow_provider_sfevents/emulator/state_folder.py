@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import mkstemp
 from typing import Any, BinaryIO
 
-from airflow_provider_sfevents.emulator.errors import EmulatorError
+from airflow_provider_sfevents.emulator.errors import EmulatorError, UnwritableError
 
 _ORGS = "orgs.json"
 _LOCK = "lock"
@@ -84,7 +84,7 @@ def replace_file(path: Path, text: str, remedy: str = "begin a new folder") -> N
     another user put into a shared folder.
 
     :param remedy: advice if it cannot be written, besides to make room.
-    :raises EmulatorError: it cannot be written; the file stays as it is.
+    :raises UnwritableError: it cannot be written; the file stays as it is.
     """
     new: Path | None = None
     try:
@@ -99,6 +99,6 @@ def replace_file(path: Path, text: str, remedy: str = "begin a new folder") -> N
             new.unlink(missing_ok=True)
         if not isinstance(error, OSError):
             raise
-        raise EmulatorError(
+        raise UnwritableError(
             f"cannot write to {path}: {error.strerror}; make room there, or {remedy}"
         ) from error

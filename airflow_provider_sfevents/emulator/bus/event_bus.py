@@ -255,6 +255,8 @@ class Bus:
 
         None if an event was published in the meantime: a client that started after the end of the
         bus would miss it.
+
+        :raises UnwritableError: the disk is full.
         """
         with self.lock:
             if self.has_after(topic, after):
@@ -262,9 +264,9 @@ class Bus:
             newest = self._issued.newest
             if self.knobs.keepalive_drift or newest is None:
                 newest, at = self._next_position(), self._at()
-                self._issued.add(newest, at)
                 if self.journal:
                     self.journal.position(newest, at)
+                self._issued.add(newest, at)
             return newest
 
     def replay_id(self, position: int) -> bytes:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.emulator.bus import journal_records
-from airflow_provider_sfevents.emulator.errors import EmulatorError
+from airflow_provider_sfevents.emulator.errors import EmulatorError, UnwritableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -101,7 +101,7 @@ class BusLog:
             return  # reading a stopped bus does not change its folder
         last = self._files[-1]
         if self._is_old(last, now) or (last.newest is not None and last.is_before(since)):
-            with suppress(EmulatorError):  # on a full disk events can still be read
+            with suppress(UnwritableError):  # on a full disk events can still be read
                 self._begin_file()
         while len(self._files) > 1 and self._files[0].is_before(since):
             self._files[0].path.unlink(missing_ok=True)
@@ -113,10 +113,10 @@ class BusLog:
     def _write(self, bodies: Iterable[bytes], times: Sequence[float] = ()) -> None:
         """Append records.
 
-        :raises EmulatorError: the write failed; nothing was written.
+        :raises UnwritableError: the write failed; nothing was written.
         """
         if self._file.closed:
-            raise EmulatorError("the emulator has stopped; its folder is not written any more")
+            raise UnwritableError("the emulator has stopped; its folder is not written any more")
         last = self._files[-1]
         # A long head must not be rewritten for every few events.
         is_long = last.size - last.head >= max(self._file_bytes, last.head)
@@ -129,7 +129,7 @@ class BusLog:
                 written += self._file.write(content[written:]) or 0
         except OSError as error:
             os.truncate(last.path, last.size)  # half a record would hide the records after it
-            raise EmulatorError(
+            raise UnwritableError(
                 f"cannot write to {last.path}: {error.strerror}; these events are not "
                 "published, those before them are; make room there, or begin a new folder"
             ) from error
@@ -149,7 +149,7 @@ class BusLog:
             opened = new.open("ab", buffering=0)
             new.replace(made.path)  # last: a named file receives all further records
         except OSError as error:
-            raise EmulatorError(
+            raise UnwritableError(
                 f"cannot write to {made.path}: {error.strerror}; make room there, or begin a new "
                 "folder"
             ) from error

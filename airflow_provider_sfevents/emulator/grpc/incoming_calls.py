@@ -10,7 +10,7 @@ import grpc
 from grpc import aio
 
 from airflow_provider_sfevents.emulator import salesforce_ids
-from airflow_provider_sfevents.emulator.errors import RefusalError
+from airflow_provider_sfevents.emulator.errors import RefusalError, UnwritableError
 from airflow_provider_sfevents.emulator.state.call_log import RecordedCall
 
 if TYPE_CHECKING:
@@ -107,7 +107,10 @@ def _metadata(context: Context) -> dict[str, Any]:
 
 
 class RefusalStatus:
-    """Reports a refusal as the call's status and trailers; records other errors as defects."""
+    """Reports a refusal as the call's status and trailers; records other errors as defects.
+
+    A journal that cannot be written is refused as by a service that is not available.
+    """
 
     def __init__(self, state: EmulatorState, rpc: str, rpc_id: str, context: Context) -> None:
         self._state, self._rpc, self._rpc_id, self._context = state, rpc, rpc_id, context
@@ -116,6 +119,8 @@ class RefusalStatus:
         return None
 
     async def __aexit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, UnwritableError):
+            error = RefusalError("service.unavailable", message=f"{error}.")
         try:
             if isinstance(error, RefusalError):
                 await self._abort(error)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.responses import JSONResponse, Response
 
+from airflow_provider_sfevents.emulator.errors import UnwritableError
 from airflow_provider_sfevents.emulator.http.logins.login_routes import bearer
 from airflow_provider_sfevents.emulator.http.request_bodies import json_of
 from airflow_provider_sfevents.emulator.org.record_errors import RecordRefusedError, not_found
@@ -97,8 +98,11 @@ class RestGate:
             try:
                 asked = await self._let_in(request)
                 return await asyncio.to_thread(_answered, answer, asked)
-            except RecordRefusedError as refused:
-                return JSONResponse([refused.to_json()], status_code=refused.status)
+            except UnwritableError as error:
+                refused = RecordRefusedError("SERVER_UNAVAILABLE", str(error))
+            except RecordRefusedError as error:
+                refused = error
+            return JSONResponse([refused.to_json()], status_code=refused.status)
 
         return handle
 
