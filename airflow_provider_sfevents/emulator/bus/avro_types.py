@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from airflow_provider_sfevents.emulator import api_names
 from airflow_provider_sfevents.emulator.errors import EmulatorError
 
 Field = dict[str, Any]
@@ -68,11 +69,12 @@ _STATE_CODES = (("StateCode", "DynamicEnum"), ("CountryCode", "DynamicEnum"))
 
 
 def canonical(name: str, kind: str) -> str:
-    """Canonical name of a field type, as in Salesforce's schemas: `DynamicEnum` for `Picklist`.
+    """Canonical name of a field's type, as in Salesforce's schemas: `DynamicEnum` for `Picklist`.
 
-    :param name: name of the field, for the error message.
-    :raises EmulatorError: Salesforce has no such type.
+    :param name: name of the field, which is checked, too.
+    :raises EmulatorError: Salesforce has no such type, or allows no such name.
     """
+    api_names.check(name, "field")
     spelt = _ALIASES.get(kind, kind)
     if spelt not in _AVRO and spelt not in _COMPOUNDS and spelt != "Lookup":
         known = sorted({*_AVRO, *_ALIASES, *_COMPOUNDS, "Lookup"})
@@ -114,7 +116,7 @@ class FieldTypes:
         """Build one nullable field of a schema.
 
         :param number: number of the custom field in the org; the next free number if not given.
-        :raises EmulatorError: Salesforce has no such type.
+        :raises EmulatorError: Salesforce has no such type, or allows no such name.
         """
         kind = canonical(name, kind)
         if kind in _COMPOUNDS:

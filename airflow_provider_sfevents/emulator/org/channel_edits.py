@@ -10,6 +10,7 @@ import re
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
+from airflow_provider_sfevents.emulator.api_names import is_api_name
 from airflow_provider_sfevents.emulator.bus.topic import BusTopic
 from airflow_provider_sfevents.emulator.errors import EmulatorError
 from airflow_provider_sfevents.emulator.org.channels.channel_members import (
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.emulator.org.database import Database
 
 ALL_CHANGES = "/data/ChangeEvents"
-_NAME = re.compile(rf"/(data|event)/[A-Za-z]\w*{CUSTOM}")
+_NAME = re.compile(rf"/(?:data|event)/(\w+{CUSTOM})")
 
 
 def put(
@@ -38,7 +39,8 @@ def put(
     :param members: all members of the channel.
     :raises RecordRefusedError: a member is not possible, or the channel name is invalid.
     """
-    if channel != ALL_CHANGES and not _NAME.fullmatch(channel):
+    match = _NAME.fullmatch(channel)
+    if channel != ALL_CHANGES and not (match and is_api_name(match[1])):
         raise _refused(
             f"channel {channel!r} is not one of /data/X{CUSTOM}, /event/X{CUSTOM}, {ALL_CHANGES}"
         )

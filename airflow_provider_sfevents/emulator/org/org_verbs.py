@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from typing_extensions import override
 
+from airflow_provider_sfevents.emulator import api_names
 from airflow_provider_sfevents.emulator.bus import avro_schemas
 from airflow_provider_sfevents.emulator.bus.avro_types import FieldTypes
 from airflow_provider_sfevents.emulator.bus.change_events import ChangeMessage, to_record
@@ -92,7 +93,9 @@ class OrgVerbs(RecordVerbs, ManagedVerbs):
         :param fields: Salesforce types (`Text`, `Double`, `DateTime`, `DateOnly`, `Boolean` ...) by
             field name.
         :param standard_volume: kept for 24 hours, and not served by the Pub/Sub API.
+        :raises EmulatorError: Salesforce allows no such name, or has no such type.
         """
+        api_names.check(name, "event")
         topic = f"/event/{name}"
         schema_id = self._add_schema(
             avro_schemas.platform_event_schema(name, fields, self._types())
@@ -117,7 +120,9 @@ class OrgVerbs(RecordVerbs, ManagedVerbs):
 
         :param fields: types by field name, in the order that bitmaps count.
         :param selected: `/data/ChangeEvents` carries it.
+        :raises EmulatorError: Salesforce allows no such name, or has no such type.
         """
+        api_names.check(entity, "entity")
         topic = f"/data/{avro_schemas.change_event_name(entity)}"
         schema = avro_schemas.change_event_schema(
             entity, fields, self._types(), snapshot=self._parts.bus.knobs.snapshot_symbol

@@ -131,6 +131,7 @@ def test_a_filter_counts_from_its_definition_on(bus: Emulator) -> None:
             "no fields to enrich",
         ),
         ("/event/Big", ChannelMember(topic="Order__e"), "is not one of"),
+        ("/event/Big_\u00c4hre__chn", ChannelMember(topic="Order__e"), "is not one of"),
     ],
 )
 def test_members_that_cannot_be(bus: Emulator, name: str, member: ChannelMember, why: str) -> None:

@@ -97,6 +97,7 @@ def test_a_conversion_keeps_the_place_and_an_evolution_adds_at_the_end() -> None
     [
         (lambda: _defined("Thing"), "neither built in"),
         (lambda: _defined("A__c", {"X__c": "Colour"}), "'Colour' is not a type"),
+        (lambda: _defined("A__c", {"X  Y__c": "Text"}), "field 'X  Y__c' is not an API name"),
         (lambda: evolved(_defined("A__c"), {}, ["X__c"], ()), "no field 'X__c' to remove"),
         (lambda: evolved(_defined("A__c"), {"Name": "Text"}, [], ()), "has a field 'Name' already"),
         (lambda: evolved(_defined("A__c"), {}, ["CreatedDate"], ()), "cannot be removed"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_sfevents.emulator import api_names
 from airflow_provider_sfevents.emulator.bus import avro_types
 from airflow_provider_sfevents.emulator.errors import EmulatorError
 from airflow_provider_sfevents.emulator.org.objects.object_definitions import (
@@ -37,6 +38,7 @@ def define(
     :param known: existing objects of the org; an earlier definition keeps its prefix.
     :raises EmulatorError: the name is neither built in nor a custom object's, or a type is unknown.
     """
+    api_names.check(name, "object")
     before = next((one for one in known if one.name == name), None)
     if name in STANDARD:
         prefix = STANDARD[name].prefix
