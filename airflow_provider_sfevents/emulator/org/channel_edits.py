@@ -115,6 +115,11 @@ def _checked(database: Database, channel: str, member: ChannelMember) -> Channel
         raise _refused(
             f"{channel} cannot carry {topic.name}: the one is for events, the other is not"
         )
+    if topic.streaming_only:
+        raise _refused(
+            f"{channel} cannot carry {topic.name}: channels are for high-volume events, and it is "
+            "of standard volume"
+        )
     if member.enriched_fields:
         if topic.kind != "change":
             raise _refused(

@@ -93,10 +93,14 @@ class OrgVerbs(RecordVerbs, ManagedVerbs):
         :param fields: Salesforce types (`Text`, `Double`, `DateTime`, `DateOnly`, `Boolean` ...) by
             field name.
         :param standard_volume: kept for 24 hours, and not served by the Pub/Sub API.
-        :raises EmulatorError: Salesforce allows no such name, or has no such type.
+        :raises EmulatorError: Salesforce allows no such name, or has no such type; or the event
+            exists with another volume.
         """
         api_names.check(name, "event")
         topic = f"/event/{name}"
+        before = self._parts.bus.topic(topic)
+        if before and before.streaming_only != standard_volume:
+            raise EmulatorError(f"{topic} exists, and the volume of an event cannot be changed")
         schema_id = self._add_schema(
             avro_schemas.platform_event_schema(name, fields, self._types())
         )

@@ -130,6 +130,7 @@ def test_a_filter_counts_from_its_definition_on(bus: Emulator) -> None:
             ChannelMember(topic="Order__e", enriched_fields=("Amount__c",)),
             "no fields to enrich",
         ),
+        ("/event/Big__chn", ChannelMember(topic="Old__e"), "it is of standard volume"),
         ("/event/Big", ChannelMember(topic="Order__e"), "is not one of"),
         ("/event/Big_\u00c4hre__chn", ChannelMember(topic="Order__e"), "is not one of"),
     ],
@@ -138,6 +139,15 @@ def test_members_that_cannot_be(bus: Emulator, name: str, member: ChannelMember,
     """An impossible member is refused with its name, and no channel is created."""
     bus.define_object("Account")
     bus.define_event("Order__e", {"Amount__c": "Double"})
+    bus.define_event("Old__e", {"Amount__c": "Double"}, standard_volume=True)
     with pytest.raises(EmulatorError, match=why):
         bus.define_channel(name, [member])
     assert bus.org.bus.topic(name) is None
+
+
+def test_the_volume_of_an_event_stays(bus: Emulator) -> None:
+    """A member of a channel cannot become an event of standard volume, which expires earlier."""
+    bus.define_event("Order__e", {"Amount__c": "Double"})
+    bus.define_channel("/event/Big__chn", ["Order__e"])
+    with pytest.raises(EmulatorError, match="the volume of an event cannot be changed"):
+        bus.define_event("Order__e", {"Amount__c": "Double"}, standard_volume=True)
