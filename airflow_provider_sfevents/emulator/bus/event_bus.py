@@ -24,6 +24,7 @@ from airflow_provider_sfevents.emulator.bus.topic import (
     Standing,
     carriers,
     check_publishable,
+    merged,
     moved_event,
     stored_copies,
 )
@@ -131,15 +132,22 @@ class Bus:
                 one for at, one in enumerate(replay_ids) if not at or twice[at] is not twice[at - 1]
             ]
 
-    def commit(self, events: Sequence[tuple[str, EncodedEvent]], note: bytes = b"") -> list[bytes]:
+    def commit(
+        self,
+        events: Sequence[tuple[str, EncodedEvent]],
+        note: bytes = b"",
+        topics: Sequence[BusTopic] = (),
+    ) -> list[bytes]:
         """Publish events of several topics, all or none, and return their replay ids.
 
         :param note: bytes for the publisher, kept in the journal with the events; see `take_notes`.
+        :param topics: to define with the note, as `define` does.
         :raises EmulatorError: a topic is not defined or is a channel, or the disk is full.
         """
         with self.lock:
+            known = self._topics | {one.name: one for one in topics}
             for topic, _ in events:
-                check_publishable(topic, self._topics)
+                check_publishable(topic, known)
             self._purge()
             at, size = self._at(), self.knobs.replay_id_bytes
             stored = [
@@ -150,7 +158,9 @@ class Bus:
                 )
             ]
             if self.journal:
-                self.journal.events(stored, note)
+                self.journal.events(stored, note, topics)
+            for made in topics:
+                self.restore_topic(made)
             for one in stored:
                 self.restore_event(one)
             reached = {carrier for topic, _ in events for carrier in self._carriers[topic]}
@@ -253,10 +263,7 @@ class Bus:
     def keepalive_position(self, topic: str, after: int) -> int | None:
         """Position for a keepalive of a stream that has received everything up to `after`.
 
-        None if an event was published in the meantime: a client that started after the end of the
-        bus would miss it.
-
-        :raises UnwritableError: the disk is full.
+        None if an event was published since, which a client that started there would miss.
         """
         with self.lock:
             if self.has_after(topic, after):
@@ -344,9 +351,7 @@ class Bus:
 
     def _carry_copy(self, copy: StoredEvent) -> None:
         """Add a channel's copy in place of the event; an empty copy removes the event."""
-        log = self._logs.get(copy.channel)
-        if log is None:
-            return  # the process was killed after the settings, before the channel
+        log = self._logs[copy.channel]
         if copy.wire:
             log.replace(copy)
         else:
@@ -373,14 +378,9 @@ class Bus:
 
     def _merged(self, name: str, members: Sequence[str]) -> TopicLog:
         """Past events of a channel, in bus order."""
-        log = TopicLog()
         past = [event for member in members for event in self.retained(member)]
-        own = {event.position: event for event in self.retained(name) if event.channel}
-        without = self._left_out.get(name) or TopicLog()
-        for event in sorted(past, key=lambda event: event.position):
-            if not without.holds(event.position):
-                log.append(own.get(event.position, event))
-        return log
+        own = [event for event in self.retained(name) if event.channel]
+        return merged(past, own, self._left_out.get(name))
 
     def _at(self) -> float:
         """Current time, not before the newest event, which an advanced clock may have dated."""

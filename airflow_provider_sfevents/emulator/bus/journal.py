@@ -81,10 +81,12 @@ class BusLog:
     def schema(self, schema_id: str, schema_json: str) -> None:
         self._write([journal_records.schema_body(schema_id, schema_json)])
 
-    def events(self, events: Sequence[StoredEvent], note: bytes = b"") -> None:
+    def events(
+        self, events: Sequence[StoredEvent], note: bytes = b"", topics: Sequence[BusTopic] = ()
+    ) -> None:
         times = [event.published_at for event in events]
         if note:
-            self._write([journal_records.noted_body(note, events)], times)
+            self._write([journal_records.noted_body(note, events, topics)], times)
         else:
             self._write(map(journal_records.event_body, events), times)
 

@@ -27,7 +27,7 @@ _FRAME = struct.Struct(">II")  # length of the body, its CRC-32
 _PLACE = struct.Struct(">qdH")  # position, seconds since the epoch, length of the topic's name
 _LENGTH = struct.Struct(">I")
 _TOPIC, _SCHEMA, _EVENT, _POSITION = b"T", b"S", b"E", b"P"
-_COPY, _NOTED = b"V", b"C"  # a channel's copy of an event; a note with its events
+_COPY, _NOTED = b"V", b"C"  # a channel's copy of an event; a note with its topics and events
 _MOVED, _HEAD = b"M", b"H"  # a new numbering with all its events; the first record of a file
 
 
@@ -45,9 +45,11 @@ def event_body(event: StoredEvent) -> bytes:
     return kind + _PLACE.pack(event.position, event.published_at, len(names)) + names + event.wire
 
 
-def noted_body(note: bytes, events: Iterable[StoredEvent]) -> bytes:
-    """A note and its events in one record: after a kill all of it is there, or nothing."""
-    return _NOTED + _joined([note, *map(event_body, events)])
+def noted_body(
+    note: bytes, events: Iterable[StoredEvent] = (), topics: Iterable[BusTopic] = ()
+) -> bytes:
+    """A note, its topics and events in one record: after a kill all of it is there, or nothing."""
+    return _NOTED + _joined([note, *map(topic_body, topics), *map(event_body, events)])
 
 
 def moved_body(position: int, events: Iterable[StoredEvent], *, old_valid: bool) -> bytes:
@@ -65,7 +67,7 @@ def head(bus: Bus) -> bytes:
     facts = [
         *(schema_body(*schema) for schema in schemas),
         *(topic_body(topic) for topic in topics),
-        *(noted_body(note, ()) for note in notes),
+        *map(noted_body, notes),
     ]
     rest = framed(facts)
     return framed([_HEAD + json.dumps([position, len(rest)]).encode()]) + rest
@@ -110,9 +112,9 @@ def restore(bus: Bus, body: bytes, since: float) -> float:
         case b"E" | b"V":
             return _restore_event(bus, body, since)
         case b"C":
-            note, *events = _parts(body[1:])
+            note, *others = _parts(body[1:])
             bus.restore_note(note)
-            return max((_restore_event(bus, event, since) for event in events), default=0.0)
+            return max((restore(bus, other, since) for other in others), default=0.0)
         case b"P":
             position, at, _ = _PLACE.unpack_from(body, 1)
             bus.restore_position(position, at)

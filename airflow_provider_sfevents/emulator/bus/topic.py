@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from airflow_provider_sfevents.emulator import salesforce_ids
-from airflow_provider_sfevents.emulator.bus.replay_log import StoredEvent
+from airflow_provider_sfevents.emulator.bus.replay_log import StoredEvent, TopicLog
 from airflow_provider_sfevents.emulator.errors import EmulatorError
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +70,9 @@ class Journal(Protocol):
 
     def topic(self, topic: BusTopic) -> None: ...
     def schema(self, schema_id: str, schema_json: str) -> None: ...
-    def events(self, events: Sequence[StoredEvent], note: bytes = b"") -> None: ...
+    def events(
+        self, events: Sequence[StoredEvent], note: bytes = b"", topics: Sequence[BusTopic] = ()
+    ) -> None: ...
     def position(self, position: int, at: float) -> None: ...
     def renumbered(
         self, position: int, events: Sequence[StoredEvent], *, old_valid: bool
@@ -104,6 +106,21 @@ def with_member(channel: BusTopic, member: str) -> BusTopic:
         if member in channel.members
         else replace(channel, members=(*channel.members, member))
     )
+
+
+def merged(
+    past: Iterable[StoredEvent], own: Iterable[StoredEvent], left_out: TopicLog | None
+) -> TopicLog:
+    """Log of a channel: past events of its members, in bus order.
+
+    :param own: the channel's copies, which take the place of the events.
+    :param left_out: events that the channel does not carry.
+    """
+    log, copies = TopicLog(), {copy.position: copy for copy in own}
+    for event in sorted(past, key=lambda event: event.position):
+        if not (left_out and left_out.holds(event.position)):
+            log.append(copies.get(event.position, event))
+    return log
 
 
 def stored_copies(

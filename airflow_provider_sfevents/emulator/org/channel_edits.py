@@ -50,8 +50,8 @@ def put(
         topic = BusTopic(name=channel, kind="channel", members=topics)
         settings = [asdict(one) for one in made if one.enriched_fields or one.filter or one.name]
         labels = {channel: label} if label else {}
-        database.keep({"channels": {"members": {channel: settings}, "labels": labels}})
-        database.bus.define(topic)
+        fact = {"channels": {"members": {channel: settings}, "labels": labels}}
+        database.keep(fact, topics=[topic])
     return topic
 
 
@@ -78,8 +78,8 @@ def remove(database: Database, channel: str) -> None:
     """Remove a channel and its members; subscribers receive no further events."""
     with database.lock:
         found = _channel(database, channel)
-        database.keep({"channels": {"members": {channel: []}}})
-        database.bus.define(replace(found, members=(), removed=True))
+        gone = replace(found, members=(), removed=True)
+        database.keep({"channels": {"members": {channel: []}}}, topics=[gone])
 
 
 def enrich(database: Database, channel: str, fields: dict[str, tuple[str, ...]]) -> None:

@@ -1,7 +1,7 @@
 """Database of an org: objects and records, changed, published and logged together.
 
 The records of a transaction and its change events are one record of the bus's journal, so after a
-kill both exist or neither does.
+kill both exist or neither does. So are an object's definition and the topic of its change events.
 """
 
 from __future__ import annotations
@@ -122,12 +122,12 @@ class Database:
         :param selected: `/data/ChangeEvents` carries it; None: unchanged.
         """
         with self.lock:
-            schema_id = self._publish_schema(sobject, selected=selected) if sobject.tracked else ""
+            topics = self._topics_of(sobject, selected=selected)
             before = self._objects.get(sobject.name)
             gone = set(before.fields) - set(sobject.fields) if before else set()
             without = self._without(sobject.name, gone) if gone else []
-            self.keep({"define": sobject.to_json(), "records": without})
-            return schema_id
+            self.keep({"define": sobject.to_json(), "records": without}, topics=topics)
+            return topics[0].schema_id if topics else ""
 
     def _made(
         self,
@@ -169,18 +169,19 @@ class Database:
             )
         return self._untouched[key]
 
-    def _publish_schema(self, sobject: SObject, *, selected: bool | None) -> str:
+    def _topics_of(self, sobject: SObject, *, selected: bool | None = None) -> list[BusTopic]:
+        """Topics to define for an object: that of its change events first; its schema is added."""
+        if not sobject.tracked:
+            return []
         schema = sobject.schema(snapshot=self.bus.knobs.snapshot_symbol)
         schema_id = avro_schemas.schema_id(schema)
         topic = f"/data/{schema['name']}"
         self.bus.add_schema(schema_id, avro_schemas.to_json(schema))
-        self.bus.define(
-            BusTopic(name=topic, kind="change", record=sobject.name, schema_id=schema_id)
-        )
-        if selected:
-            channel = self.bus.topic(ALL_CHANGES) or BusTopic(name=ALL_CHANGES, kind="channel")
-            self.bus.define(with_member(channel, topic))
-        return schema_id
+        own = BusTopic(name=topic, kind="change", record=sobject.name, schema_id=schema_id)
+        if not selected:
+            return [own]
+        channel = self.bus.topic(ALL_CHANGES) or BusTopic(name=ALL_CHANGES, kind="channel")
+        return [own, with_member(channel, topic)]
 
     # --- records ----------------------------------------------------------------------------------
 
@@ -258,7 +259,6 @@ class Database:
     def empty(self, sobject: SObject, name: str, *, gap: bool) -> list[bytes]:
         """Store a definition that changes a field's type, and remove the field's values."""
         with self.lock:
-            self.put(sobject)
             event = PlannedEvent(
                 change_type="GAP_UPDATE" if gap else "UPDATE",
                 entity=sobject.name,
@@ -268,8 +268,12 @@ class Database:
                 fields={} if gap else {name: None},
             )
             planned = [event] if sobject.tracked else []
-            note = {"records": self._without(sobject.name, {name})}
-            return self._publish(planned, TransactionStamp(origin=""), self.clock.now(), note)
+            note = {
+                "define": sobject.to_json(),
+                "records": self._without(sobject.name, {name}),
+            }
+            how, topics = TransactionStamp(origin=""), self._topics_of(sobject)
+            return self._publish(planned, how, self.clock.now(), note, topics=topics)
 
     def preview(self, edit: RecordEdit, before: Record | None) -> Record:
         """Record as it would be after an edit; nothing is stored.
@@ -318,19 +322,35 @@ class Database:
         at: datetime,
         note: dict[str, Any],
         pushed: Sequence[tuple[str, EncodedEvent]] = (),
+        topics: Sequence[BusTopic] = (),
     ) -> list[bytes]:
         """Publish change events and PushTopic events; return the replay ids of the former."""
         commit_number = self.next_commit_number()
-        events = [encode(one, how, at, commit_number, self.bus) for one in planned]
-        replay_ids = self.keep({**note, "commit_number": commit_number}, [*events, *pushed])
+        made = {one.record: one for one in topics}
+        events = [
+            encode(
+                one,
+                made.get(one.entity) or self._topic(one.entity),
+                how,
+                at,
+                commit_number,
+                self.bus,
+            )
+            for one in planned
+        ]
+        fact = {**note, "commit_number": commit_number}
+        replay_ids = self.keep(fact, [*events, *pushed], topics)
         return replay_ids[: len(events)]
 
     def keep(
-        self, fact: dict[str, Any], events: Sequence[tuple[str, EncodedEvent]] = ()
+        self,
+        fact: dict[str, Any],
+        events: Sequence[tuple[str, EncodedEvent]] = (),
+        topics: Sequence[BusTopic] = (),
     ) -> list[bytes]:
-        """Write a fact and its events to the journal, then apply it."""
+        """Write a fact, its events and topics to the journal as one record, then apply it."""
         with self.bus.lock:  # so that no new journal file starts in between
-            replay_ids = self.bus.commit(events, _note(fact))
+            replay_ids = self.bus.commit(events, _note(fact), topics)
             self._restore(fact)
         return replay_ids
 

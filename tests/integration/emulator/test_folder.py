@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_provider_sfevents.emulator import ChannelMember, Emulator
+from airflow_provider_sfevents.emulator.bus.avro_schemas import schema_id
 from airflow_provider_sfevents.emulator.bus.event_bus import Bus
 from airflow_provider_sfevents.emulator.bus.journal import open_log
+from airflow_provider_sfevents.emulator.bus.journal_records import whole_bodies
 from airflow_provider_sfevents.emulator.emulator_clock import EmulatorClock
 from airflow_provider_sfevents.emulator.errors import EmulatorError
 from airflow_provider_sfevents.emulator.knobs import Knobs
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 PUBLISHER = """
@@ -87,6 +90,38 @@ def test_records_outlast_their_events(tmp_path: Path) -> None:
         told = [one["fields"]["ChangeEventHeader"] for one in bus.events(channel, last=1)]
         assert [one["recordIds"] for one in told] == [[new]]
         assert len(bus.events("Employee__c")) <= 6
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda bus: bus.evolve("Employee__c", {"Grade__c": "Text"}, remove=["Salary__c"]),
+        lambda bus: bus.convert_field("Employee__c", "Salary__c", "Text"),
+        lambda bus: bus.convert_field("Contact", "Department", "Double"),
+    ],
+    ids=["evolve", "convert", "convert of an unused object"],
+)
+def test_a_kill_leaves_no_half_change(tmp_path: Path, edit: Callable[[Emulator], object]) -> None:
+    """After any of its writes a change of fields is in object, schema and records, or in none."""
+    with Emulator(folder=tmp_path) as bus:
+        bus.define_object("Employee__c", {"Salary__c": "Currency"})
+        bus.create("Employee__c", {"Name": "a", "Salary__c": 5})
+        journal = tmp_path / bus.org.org_id / "bus.log"
+        before, size = bus.database.defined("Employee__c"), journal.stat().st_size
+        edit(bus)
+    content = journal.read_bytes()
+    ends = [end for _, end in whole_bodies(content) if end >= size]
+    assert ends[-1] == len(content)
+    for end in ends:
+        journal.write_bytes(content[:end])
+        with Emulator(folder=tmp_path) as bus:
+            for sobject in bus.database.objects:
+                assert bus.schema_id(sobject.name) == schema_id(sobject.schema(snapshot=True))
+            [record] = bus.database.records("Employee__c")
+            is_changed = bus.database.defined("Employee__c") != before
+            assert (record.values.get("Salary__c") is None) is is_changed
+            bus.create("Employee__c", {"Name": "b"})
+            bus.check()
 
 
 def test_it_opens_as_it_was_left(tmp_path: Path) -> None:

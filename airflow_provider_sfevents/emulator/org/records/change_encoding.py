@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sfevents.emulator.bus import avro_schemas
 from airflow_provider_sfevents.emulator.bus.change_events import (
     DEFAULT_ORIGIN,
     ChangeMessage,
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from airflow_provider_sfevents.emulator.bus.event_bus import Bus
+    from airflow_provider_sfevents.emulator.bus.topic import BusTopic
     from airflow_provider_sfevents.emulator.org.records.change_ordering import PlannedEvent
 
 
@@ -37,13 +37,18 @@ class TransactionStamp:
 
 
 def encode(
-    planned: PlannedEvent, how: TransactionStamp, at: datetime, commit_number: int, bus: Bus
+    planned: PlannedEvent,
+    topic: BusTopic | None,
+    how: TransactionStamp,
+    at: datetime,
+    commit_number: int,
+    bus: Bus,
 ) -> tuple[str, EncodedEvent]:
     """Encode a change event and return it with its topic; above 1 MB it becomes a gap event.
 
+    :param topic: of the object's change events.
     :raises EmulatorError: the object has no change events.
     """
-    topic = bus.topic(f"/data/{avro_schemas.change_event_name(planned.entity)}")
     if topic is None:
         raise EmulatorError(f"{planned.entity} has no change events")
     codec = codec_for(bus.schema(topic.schema_id) or "")
@@ -52,7 +57,7 @@ def encode(
     if len(payload) > bus.knobs.max_event_bytes and not planned.change_type.startswith("GAP_"):
         gap = f"GAP_{planned.change_type}"
         less = replace(planned, change_type=gap, fields={}, diffs=(), enriched={})
-        return encode(less, how, at, commit_number, bus)
+        return encode(less, topic, how, at, commit_number, bus)
     event_id = str(uuid.uuid4()) if bus.knobs.change_event_ids else ""
     carried = {
         channel: codec.encode({**values, **_enriched(values, added)})
