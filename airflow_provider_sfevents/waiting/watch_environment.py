@@ -63,7 +63,8 @@ class WatcherEnvironment:
     :param runs: returns how many runs of a DAG are queued or running; 0 if unknown. Blocks.
     :param sleep: pauses between two rounds of a watcher.
     :param look_seconds: while listening, seconds between two checks for manual changes.
-    :param listening: called when a watcher begins to listen, and every `look_seconds` then.
+    :param listening: called when a watcher begins to listen, and every `look_seconds` then. Blocks:
+        the first metric of a process resolves the host of its receiver.
     :param well_seconds: seconds of listening after which the last error is over.
     :param keep_error: called with the message of a new error, and with an empty one when the
         watcher listens again; raises nothing. Blocks.

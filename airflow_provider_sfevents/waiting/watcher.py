@@ -182,7 +182,7 @@ class Watcher:
             return watch_rules.gather_seconds(self.rules, at_work=at_work)
 
         self._backoff.listens_since = self.environment.now()
-        self.environment.listening(self.request)
+        await asyncio.to_thread(self.environment.listening, self.request)
         self._resolved_for = None  # the subscription's setup may change until the next round
         stop = asyncio.Event()
         looks = asyncio.create_task(self._stop_when_moved(look.next_batch, area, stop))
@@ -216,7 +216,7 @@ class Watcher:
         while not stop.is_set():
             await asyncio.sleep(pause)
             pause = self.environment.look_seconds
-            self.environment.listening(self.request)
+            await asyncio.to_thread(self.environment.listening, self.request)
             if await asyncio.to_thread(self._has_moved, next_batch, area):
                 stop.set()
 

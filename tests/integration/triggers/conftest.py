@@ -83,6 +83,7 @@ class Watch:
     request: dict[str, Any] = field(default_factory=dict)
     look_seconds: float = 900.0
     notifier: Callable[[Any], None] | None = None
+    listening: Callable[[BatchRequest], None] = lambda _: None
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Watch]:
@@ -107,6 +108,7 @@ class Watch:
             now=self.time.now,
             spread=lambda: 1.0,
             well_seconds=self.well_seconds,
+            listening=self.listening,
             keep_error=lambda _, message, __: self.errors.append(message),
             **self._notified(),
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -250,6 +251,25 @@ def test_nothing_is_left_open(consumer: Consumer, bus: Emulator) -> None:
     asyncio.run(scenario())
     assert staged(consumer).manifest.events == 2
     assert bus.deliveries() == 2
+
+
+def test_metrics_do_not_block_the_triggerers_loop(consumer: Consumer, bus: Emulator) -> None:
+    """A watcher says in another thread that it listens, because a metric may wait for the DNS."""
+    threads: list[threading.Thread] = []
+
+    async def scenario() -> None:
+        watch = Watch(
+            consumer,
+            look_seconds=0.01,
+            well_seconds=0.01,
+            listening=lambda _: threads.append(threading.current_thread()),
+        )
+        async with watch.running():
+            await listening(bus)
+            await until(lambda: len(threads) > 2, "a metric at the start and others later")
+
+    asyncio.run(scenario())
+    assert threading.current_thread() not in threads
 
 
 def test_a_position_set_by_hand_is_followed(consumer: Consumer, bus: Emulator) -> None:
