@@ -102,6 +102,8 @@ class StreamingSession:
         self._subscribed_at: dict[str, datetime | None] = {}
         self._lock = asyncio.Lock()
         self._failed = 0
+        self._lost = 0  # sessions in a row that did not last
+        self._answered_in = 0  # number of handshakes at the last connect that worked
         self.trouble: SfEventsError | None = None
 
     async def __aenter__(self) -> Self:
@@ -195,7 +197,7 @@ class StreamingSession:
             events = self._taken(client_id, answer)
             self._kept += events
             if is_of_session and (events or self._bayeux.failure is None):
-                self._note_success()
+                self._note_success(lasts=bool(events))
             if self._kept or self._bayeux.failure is None:
                 break
         events, self._kept = self._kept, []
@@ -270,12 +272,14 @@ class StreamingSession:
             await self._log_in_again(failure.error)
             return
         self._failed += 1
+        self._lost += failure.remedy == "handshake"
         self.trouble = failure.error
         if self._failed > self._tries:
             raise failure.error
-        logger.info("%s (try %d)", failure.error, self._failed)
-        if failure.remedy == "wait" or self._failed > 1:
-            await self._pause(pause_seconds(self._failed, self._clock.chance()))
+        tries = max(self._failed, self._lost)
+        logger.info("%s (try %d)", failure.error, tries)
+        if failure.remedy == "wait" or tries > 1:
+            await self._pause(pause_seconds(tries, self._clock.chance()))
 
     async def _log_in_again(self, error: SfEventsError) -> None:
         """Get another token, once until a connect has worked with it."""
@@ -337,12 +341,18 @@ class StreamingSession:
             self._bayeux.given(event)
         return events
 
-    def _note_success(self) -> None:
+    def _note_success(self, *, lasts: bool) -> None:
         """Forget earlier failures. Only a connect shows that events can come.
 
         A proxy may pass handshakes and subscriptions on, and send each connect to another server.
+
+        :param lasts: an event shows that sessions last, and so does the second connect of one: the
+            service answers the first at once.
         """
         self._failed, self._has_renewed, self.trouble = 0, False, None
+        if lasts or self._answered_in == self.handshakes:
+            self._lost = 0
+        self._answered_in = self.handshakes
 
     async def _post(self, body: bytes, held_seconds: float = 0.0) -> httpx.Response:
         """Send a request; the service may hold it for some time."""

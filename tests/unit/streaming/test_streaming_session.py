@@ -130,30 +130,61 @@ def test_an_answer_without_messages_is_waited_out(answer: httpx.Response, again:
     ]
 
 
+class Pauses:
+    """Waits of a session, which pass at once."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+
+    async def __call__(self, seconds: float) -> None:
+        self.seconds.append(seconds)
+        await asyncio.sleep(0)
+
+
 def test_a_service_that_always_advises_a_handshake_is_asked_ever_more_rarely() -> None:
     """Connects that end their session without an event are failures: pauses grow, then an error."""
-    server, pauses = Server(connect=[[], [], [], [], [event(3)]]), list[float]()
+    server, pauses = Server(connect=[[], [], [], [], [event(3)]]), Pauses()
     server.advice = {"reconnect": "handshake"}
-
-    async def noted(seconds: float) -> None:
-        pauses.append(seconds)
-        await asyncio.sleep(0)
 
     async def run() -> list[StreamedEvent]:
         session = StreamingSession(
-            SETTINGS, sessions=SessionCache(), http=server.open, pause=noted, tries=4
+            SETTINGS, sessions=SessionCache(), http=server.open, pause=pauses, tries=4
         )
         async with session:
             await session.subscribe("/topic/A", EARLIEST)
             events = await session.receive()
-            assert len(pauses) == 3
-            assert pauses == sorted(pauses)
+            assert len(pauses.seconds) == 3
+            assert pauses.seconds == sorted(pauses.seconds)
             with pytest.raises(TransportError, match="advised a new handshake"):
                 await session.receive()
             return events
 
     assert ids(asyncio.run(run())) == [3]
     assert server.asked.count("connect") == 5 + 4
+
+
+def test_sessions_that_end_with_their_second_connect_begin_ever_more_rarely() -> None:
+    """The first connect is answered at once, so it does not show that a session lasts."""
+    pauses, answers = Pauses(), list[Any]()
+    for _ in range(5):
+        unknown = {"channel": "/meta/connect", "error": "403::Unknown client", "successful": False}
+        answers += [[], httpx.Response(200, json=[unknown])]
+
+    async def run() -> list[StreamedEvent]:
+        server = Server(connect=[*answers, [event(3)]])
+        session = StreamingSession(
+            SETTINGS, sessions=SessionCache(), http=server.open, pause=pauses, tries=2
+        )
+        async with session:
+            await session.subscribe("/topic/A", EARLIEST)
+            found: list[StreamedEvent] = []
+            while not found:
+                found = await session.receive()
+            return found
+
+    assert ids(asyncio.run(run())) == [3]
+    assert len(pauses.seconds) == 4
+    assert pauses.seconds == sorted(pauses.seconds)
 
 
 def test_events_beside_the_answer_to_a_subscribe_are_kept() -> None:
