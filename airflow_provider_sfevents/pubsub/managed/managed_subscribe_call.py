@@ -162,14 +162,18 @@ class ManagedStreamSource(SessionSource):
         self._reference = reference
         self.current: ManagedSubscribeCall | None = None
 
+    @property
+    @override
+    def doing(self) -> str:
+        return f"Subscribing to managed subscription {self._reference} at {self._calls.endpoint}"
+
     async def open(self) -> ManagedSubscribeCall:
         """Open a stream; Salesforce keeps its start."""
         self._session = await self._calls.session()
-        doing = f"Subscribing to managed subscription {self._reference} at {self._calls.endpoint}"
         self.current = ManagedSubscribeCall(
             self._calls.stream("ManagedSubscribe", self._session),
             self._reference,
-            doing=doing,
+            doing=self.doing,
             secret=self._session.token,
             clock=self._calls.clock,
         )

@@ -118,6 +118,10 @@ class SharedStream:
         """The last loss's error, until a stream answers again."""
         return self._subscription.failure
 
+    def not_opened(self, seconds: float) -> TransportError:
+        """Make the error for a stream that was not opened within so long."""
+        return self._subscription.not_opened(seconds)
+
     @property
     def losses(self) -> int:
         return self._losses_before + self._subscription.losses

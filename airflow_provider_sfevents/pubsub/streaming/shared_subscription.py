@@ -6,7 +6,6 @@ import asyncio
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sfevents.exceptions import TransportError
 from airflow_provider_sfevents.pubsub.streaming.shared_stream import SharedStream
 from airflow_provider_sfevents.pubsub.streaming.stream_position import JoinRequest, ends_member
 from airflow_provider_sfevents.pubsub.streaming.wake_up import Interrupt, WakeUp
@@ -188,9 +187,7 @@ class SharedSubscription:
     async def _wait(self, seconds: float, stream: SharedStream) -> None:
         woken = await self._wake_up.wait(seconds)
         if not woken and not stream.is_open:
-            self._open_failure = TransportError(
-                f"No stream could be opened within {seconds:.0f} s."
-            )
+            self._open_failure = stream.not_opened(seconds)
 
     def _detach(self) -> None:
         if self._stream is not None:

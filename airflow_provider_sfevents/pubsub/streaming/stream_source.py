@@ -28,6 +28,11 @@ class SessionSource:
         self._look_up = look_up
         self._session: Session | None = None
 
+    @property
+    def doing(self) -> str:
+        """Beginning of a sentence for errors: what is subscribed to, and where."""
+        return f"Subscribing to {self._topic} at {self._calls.endpoint}"
+
     async def reach(self) -> None:
         await self._look_up(self._topic)
 
@@ -44,7 +49,7 @@ class TopicStreamSource(SessionSource):
         return SubscribeCall(
             self._calls.stream("Subscribe", self._session),
             self._topic,
-            doing=f"Subscribing to {self._topic} at {self._calls.endpoint}",
+            doing=self.doing,
             secret=self._session.token,
             clock=self._calls.clock,
         )

@@ -34,6 +34,9 @@ logger = logging.getLogger(__name__)
 class StreamSource(Protocol):
     """Interface that opens the streams of a subscription."""
 
+    @property
+    def doing(self) -> str: ...
+
     async def reach(self) -> None:
         """Check that the service can be reached and the topic be read.
 
@@ -110,6 +113,13 @@ class Subscription:
         The start, until something came.
         """
         return self._start
+
+    def not_opened(self, seconds: float) -> TransportError:
+        """Make the error for a stream that was not opened within so long."""
+        return TransportError(
+            f"{self._source.doing}: no stream could be opened within {seconds:.0f} s. Check login "
+            "host, endpoint, network and proxy."
+        )
 
     def listening_since(self, now: float) -> float:
         """Time since when the stream has been open.
@@ -208,7 +218,7 @@ class Subscription:
             return
         await self.close()
         if self.failure is None and not self._interrupt.is_set():
-            self.failure = TransportError(f"No stream could be opened within {seconds:.0f} s.")
+            self.failure = self.not_opened(seconds)
 
     async def _open(self) -> None:
         await asyncio.sleep(self._open_at - self._clock.monotonic())
@@ -244,7 +254,9 @@ class Subscription:
         label = f" (the last response had rpc id {self._rpc_id})" if self._rpc_id else ""
         silence = f"{self._timeouts.silence_seconds:.0f} s, longer than keepalives allow"
         return TransportError(
-            f"The stream has been silent for {silence}{label}.", rpc_id=self._rpc_id
+            f"{self._source.doing}: the stream has been silent for {silence}{label}. Check the "
+            "network, and that no proxy holds answers back.",
+            rpc_id=self._rpc_id,
         )
 
     async def _lost(self, error: SfEventsError) -> None:

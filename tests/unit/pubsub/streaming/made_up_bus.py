@@ -82,6 +82,10 @@ class Bus:
         for stream in self.running:
             stream.fail(error)
 
+    @property
+    def doing(self) -> str:
+        return "Subscribing to a topic"
+
     async def reach(self) -> None:
         """The service is always reachable."""
 

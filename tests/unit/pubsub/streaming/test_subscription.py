@@ -74,6 +74,7 @@ class Streams:
     says: list[list[Delivery | SfEventsError]] = field(default_factory=list)
     opened: list[SaysNothing] = field(default_factory=list)
     stuck: bool = False
+    doing: str = "Subscribing to /event/Order__e at pubsub.example:7443"
 
     async def reach(self) -> None:
         """The service is always reachable."""
@@ -122,7 +123,9 @@ def test_a_stream_silent_for_300_seconds_is_dead() -> None:
         assert one.losses == 0
         await one.next(3600.0)  # an endless listener is not kept from noticing
         assert (one.losses, streams.time.now - began) == (1, 300.0)
-        assert "silent for 300 s" in str(one.failure)
+        assert "Order__e at pubsub.example:7443: the stream has been silent for 300 s" in str(
+            one.failure
+        )
         assert "rpc id r-1" in str(one.failure)
         await one.next(1.0)
 
@@ -156,6 +159,8 @@ def test_an_opening_ends_with_its_time_or_the_interrupt(interrupted: bool) -> No
             asyncio.get_running_loop().call_soon(interrupt.set_result, None)
         async with asyncio.timeout(100):
             assert await one.next(0.0, opening_seconds=60 if interrupted else 0.01) is None
+        said = "" if interrupted else "pubsub.example:7443: no stream could be opened within 0 s"
+        assert said in str(one.failure)
         assert (one.failure is None) is interrupted
 
     assert run(scene).opened == []
