@@ -20,16 +20,18 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from airflow_provider_sfevents.spark.avro.arrow_conversion import Conversion
 from airflow_provider_sfevents.spark.avro.avro_validation import readable
+from airflow_provider_sfevents.spark.avro.decode import names_of_bitmaps, parsed
 from airflow_provider_sfevents.spark.avro.decoder_needs import ACCELERATOR
 from airflow_provider_sfevents.spark.avro.reference_decoder import Decoded, Reference
 from airflow_provider_sfevents.spark.schema.field_types import without_logical_types
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    import pyarrow as pa
 
     from airflow_provider_sfevents.spark.schema.field_types import Column
 
@@ -47,8 +49,6 @@ class Accelerated:
     """
 
     def __init__(self, schema_json: str, columns: Sequence[Column], module: Any = None) -> None:
-        from airflow_provider_sfevents.spark.avro.decode import names_of_bitmaps, parsed
-
         self._walked = parsed(schema_json)
         self._schema = json.dumps(without_logical_types(json.loads(schema_json)))
         self._columns = columns
@@ -125,11 +125,6 @@ class Accelerated:
         :param kept: the payloads of the batch.
         :param rows: their indexes among all payloads.
         """
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        from airflow_provider_sfevents.spark.avro.arrow_conversion import Conversion
-
         (encoded,) = self._module.serialize_record_batch(batch, self._schema, 1)
         sure = pc.equal(encoded, pa.array(kept, encoded.type))
         # A row that is not proved may have any values here; it is left out at the end.
@@ -155,8 +150,6 @@ class Accelerated:
         :param rows: index of the payload of each value.
         :param sure: which of the values are verified and stay.
         """
-        import pyarrow as pa
-
         # For each payload the index of its values, in these arrays or behind them; -1: none.
         places = np.full(len(payloads), -1, np.int64)
         proved = np.flatnonzero(sure.to_numpy(zero_copy_only=False))

@@ -12,7 +12,11 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from airflow_provider_sfevents.exceptions import ConfigurationError, StagingError
+from airflow_provider_sfevents.spark.avro.arrow_columns import instants
 from airflow_provider_sfevents.spark.avro.decoder_needs import (
     ACCELERATOR,
     EXECUTORS_NEED,
@@ -27,8 +31,6 @@ from airflow_provider_sfevents.staging.manifest import AVRO, JSON
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
-
-    import pyarrow as pa
 
     from airflow_provider_sfevents.spark.avro.reference_decoder import Decoded, PayloadDecoder
     from airflow_provider_sfevents.spark.schema.event_columns import EventType
@@ -137,8 +139,6 @@ class _Decoding:
     def _bad(
         self, schema_id: str, rows: pa.RecordBatch, reasons: Mapping[int, str]
     ) -> pa.RecordBatch:
-        import pyarrow as pa
-
         bad = sorted(reasons)
         kept = _taken(rows, bad)
         said = [
@@ -206,8 +206,6 @@ def payload_decoder(
 
 def _wanted(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Skip the rows that are left out. Nearly always there are none; then rows are not read."""
-    import pyarrow as pa
-
     if not task.left_out:
         yield from batches
         return
@@ -220,8 +218,6 @@ def _wanted(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Record
 
 def by_value(batch: pa.RecordBatch, column: str) -> Iterator[tuple[Any, pa.RecordBatch]]:
     """Divide rows by a column's value. Nearly always there is one; then nothing is copied."""
-    import pyarrow.compute as pc
-
     values = batch.column(column)
     found = pc.unique(values)
     for value in found:
@@ -230,19 +226,12 @@ def by_value(batch: pa.RecordBatch, column: str) -> Iterator[tuple[Any, pa.Recor
 
 
 def _taken(rows: pa.RecordBatch, indexes: Sequence[int]) -> pa.RecordBatch:
-    import pyarrow as pa
-
     return rows if len(indexes) == rows.num_rows else rows.take(pa.array(indexes, pa.int64()))
 
 
 def _leading(
     rows: pa.RecordBatch, times: pa.Array, first_ordinals: Sequence[int]
 ) -> list[pa.Array]:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    from airflow_provider_sfevents.spark.avro.arrow_columns import instants
-
     when = instants(times)
     event_ids, received, *others, ordinals = map(rows.column, _PASSED)
     received = received.cast(pa.timestamp("us", tz="UTC"))
@@ -252,9 +241,6 @@ def _leading(
 
 def _splits(ordinals: pa.Array, first_ordinals: Sequence[int]) -> pa.Array:
     """Index of the split of each row; nearly always all rows are of one."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     bounds = pc.min_max(ordinals)
     first, last = (bisect_right(first_ordinals, bounds[end].as_py()) - 1 for end in ("min", "max"))
     if first == last:
@@ -264,6 +250,4 @@ def _splits(ordinals: pa.Array, first_ordinals: Sequence[int]) -> pa.Array:
 
 
 def _batch(arrays: list[pa.Array], names: Sequence[str]) -> pa.RecordBatch:
-    import pyarrow as pa
-
     return pa.RecordBatch.from_arrays(arrays, names=list(names))

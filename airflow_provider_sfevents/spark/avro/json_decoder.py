@@ -18,6 +18,8 @@ from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from airflow_provider_sfevents.spark.avro.arrow_columns import build_columns
 from airflow_provider_sfevents.spark.avro.decode import (
     BITMAPS,
@@ -59,8 +61,6 @@ class JsonMessages:
         self._columns = columns
 
     def __call__(self, payloads: Sequence[bytes]) -> Decoded:
-        import pyarrow as pa
-
         records: dict[int, tuple[dict[str, Any], int | None]] = {}
         reasons: dict[int, str] = {}
         for index, payload in enumerate(payloads):

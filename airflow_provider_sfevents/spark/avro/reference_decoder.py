@@ -18,6 +18,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from airflow_provider_sfevents.spark.avro.arrow_columns import (
     FIRST_INSTANT_MS,
     LAST_INSTANT_MS,
@@ -38,8 +40,6 @@ from airflow_provider_sfevents.staging.payload_bounds import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    import pyarrow as pa
 
     from airflow_provider_sfevents.spark.schema.field_types import Column
 
@@ -96,8 +96,6 @@ class Reference:
 
         :param lawful: as of `decode_all`.
         """
-        import pyarrow as pa
-
         records, good, reasons = self.decode_all(payloads, lawful=lawful)
         arrays, fitting, misfits = build_columns(records, self._columns)
         reasons |= {good[index]: reason for index, reason in misfits.items()}

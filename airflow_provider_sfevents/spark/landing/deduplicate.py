@@ -27,6 +27,11 @@ from datetime import date
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.spark.avro.decode import HEADER
 from airflow_provider_sfevents.spark.landing import comparison_sql
@@ -46,7 +51,6 @@ from airflow_provider_sfevents.spark.tables.projection import rows_by_table, vie
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
 
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from airflow_provider_sfevents.spark.landing.staged_batch import StagedBatch
@@ -224,9 +228,6 @@ class Comparison:
 
     def _held(self, tables: AbstractSet[str], paths: list[str]) -> DataFrame:
         """Read what the driver wrote from its memory, where Spark would open each file twice."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
         found = []
         for file, content in self._contents.items():
             if (table := file_moves.table_of(file)) in tables:
@@ -254,9 +255,6 @@ def suspects(ours: pa.Table, known: AbstractSet[str]) -> Iterable[tuple[int, str
 
     By hashes, which take a fraction of the memory of Arrow's groups.
     """
-    import numpy as np
-    import pyarrow as pa
-
     texts = (one for chunk in ours[IDENTITY].chunks for one in chunk.to_pylist())
     hashes = np.fromiter(map(hash, texts), np.int64, len(ours))
     ordered = np.sort(hashes)
@@ -267,9 +265,6 @@ def suspects(ours: pa.Table, known: AbstractSet[str]) -> Iterable[tuple[int, str
 
 
 def _of(rows: pa.Table, kind: int, tables: Iterable[str]) -> pa.Table:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     of_tables = pc.is_in(rows[TABLE], value_set=pa.array(sorted({*tables}), pa.string()))
     wanted = pc.and_(of_tables, pc.equal(rows[KIND], kind))
     # A batch usually has one table, whose rows need no copy.

@@ -6,6 +6,9 @@ from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.spark.avro import executor_tasks
@@ -28,7 +31,6 @@ from airflow_provider_sfevents.staging.manifest import Manifest, Part, Receipt
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
@@ -169,9 +171,6 @@ class StagedBatch:
 
     def _staged_rows(self, files: Files) -> Iterator[pa.RecordBatch]:
         """Read the staged files in the driver, in the batch's order."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
         urls = [f"{self.folder}/{part.path}" for part in self.manifest.parts]
         for url, content in zip(urls, side_by_side(files.read_bytes, urls), strict=True):
             with naming(url, _DAMAGED):

@@ -19,6 +19,10 @@ import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
 from airflow_provider_sfevents.spark.avro.executor_tasks import by_value, judged
 from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.tables.file_moves import QUARANTINE
@@ -26,8 +30,6 @@ from airflow_provider_sfevents.spark.tables.file_moves import QUARANTINE
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from datetime import date
-
-    import pyarrow as pa
 
     from airflow_provider_sfevents.spark.avro.executor_tasks import Judged, Task
 
@@ -75,8 +77,6 @@ class FileTask:
 
 def table_rows(task: FileTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Decode staged rows, and make the rows of their tables, each with its date."""
-    import pyarrow as pa
-
     for batch in judged(task.decoding, batches):
         for _, rows in _by_table(task, batch):
             landed = _landed(task, rows)
@@ -122,9 +122,6 @@ def _by_file(task: FileTask, batch: Judged) -> Iterator[tuple[_Key, pa.RecordBat
 
 def _by_table(task: FileTask, batch: Judged) -> Iterator[tuple[str, pa.RecordBatch]]:
     """Join the rows of each wanted table, which may be of several schemas, in the batch's order."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     found: dict[str, list[pa.RecordBatch]] = {}
     for schema_id, (good, bad) in batch.items():
         for table, rows in ((task.decoding.names[schema_id], good), (QUARANTINE, bad)):
@@ -140,8 +137,6 @@ def _by_table(task: FileTask, batch: Judged) -> Iterator[tuple[str, pa.RecordBat
 
 def _landed(task: FileTask, rows: pa.RecordBatch) -> pa.RecordBatch:
     """Columns of a table's file: those of the envelope, then the table's own ones."""
-    import pyarrow as pa
-
     columns = dict(zip(rows.schema.names, rows.columns, strict=True))
     count = rows.num_rows
     ids = columns[envelope.REPLAY_ID].to_pylist()
@@ -161,9 +156,6 @@ class _File:
     """
 
     def __init__(self, schema: pa.Schema, codec: str) -> None:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
         self._encoded = io.BytesIO()
         # Arrow counts what goes through it; offsets in the footer are by this count.
         self._sink = pa.PythonFile(self._encoded, mode="w")
@@ -191,8 +183,6 @@ class _File:
         return self._piece()
 
     def _encode(self) -> None:
-        import pyarrow as pa
-
         if self._rows:
             self._writer.write_table(pa.Table.from_batches(self._rows))
         self._rows, self.held = [], 0
@@ -207,8 +197,6 @@ class _File:
 
 
 def _row(table: str, day: date, split: int, number: int, piece: bytes) -> pa.RecordBatch:
-    import pyarrow as pa
-
     arrays = [
         pa.array([table], pa.string()),
         pa.array([day], pa.date32()),

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.spark.landing.splits import splits_of
@@ -168,9 +171,6 @@ def _schemas(
 
 
 def _events_by_schema(files: StagedFiles, folder: str, manifest: Manifest) -> dict[str, int]:
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
-
     counts: dict[str, int] = {}
     for part in manifest.parts:
         url = f"{_folder(folder, manifest)}/{part.path}"

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+import pyarrow as pa
+from pyarrow import fs
+
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark.side_by_side import side_by_side
 from airflow_provider_sfevents.spark.stores.local_files import local_path
@@ -52,9 +55,6 @@ class StagedFiles:
 
         :raises ConfigurationError: PyArrow has no file system for it.
         """
-        import pyarrow as pa
-        from pyarrow import fs
-
         if local_path(url) is not None:
             return cls(fs.LocalFileSystem())
         parts = urlsplit(url)
@@ -74,8 +74,6 @@ class StagedFiles:
 
     def walk(self, folder: str) -> list[str]:
         """List all files below a folder, as paths relative to it."""
-        from pyarrow import fs
-
         base = _path(folder)
         with naming(folder, _ACCESS):
             found = self.filesystem.get_file_info(

@@ -12,9 +12,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.spark.avro import executor_tasks
+from airflow_provider_sfevents.spark.avro.arrow_columns import arrow_type
 from airflow_provider_sfevents.spark.avro.decoder_needs import ACCELERATOR, lacking
 from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.source.columns import RESCUED
@@ -29,8 +34,6 @@ from airflow_provider_sfevents.staging.manifest import AVRO
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-
-    import pyarrow as pa
 
     from airflow_provider_sfevents.spark.source.columns import DecodingPlan, FixedColumns
     from airflow_provider_sfevents.spark.source.staged_files import StagedFiles
@@ -61,8 +64,6 @@ def read_rows(
     :param plan: None: raw payloads.
     :raises StagingError: the file is gone, or is not the one of the manifest.
     """
-    import pyarrow.parquet as pq
-
     try:
         opened = files.open(file.url)
     except FileGoneError as error:
@@ -96,9 +97,6 @@ def _decoded(
     batches: Iterator[pa.RecordBatch], plan: DecodingPlan, payload_format: PayloadFormat
 ) -> Iterator[dict[str, pa.Array]]:
     """Yield the decoded and the undecodable events of the plan's type, by chunk and schema."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     names = pa.array([*plan.names], pa.string())
     wanted = (rows.filter(pc.is_in(rows.column(layout.SCHEMA_ID), names)) for rows in batches)
     task = executor_tasks.Task(
@@ -123,8 +121,6 @@ def _columns_of(batch: pa.RecordBatch) -> dict[str, pa.Array]:
 
 def _with_rescued(batch: pa.RecordBatch, rescued: Mapping[str, str]) -> dict[str, pa.Array]:
     """Put the columns to rescue together into one text of JSON; null if they are all null."""
-    import pyarrow as pa
-
     columns = _columns_of(batch)
     if not rescued:
         return columns
@@ -147,10 +143,6 @@ def _batch(
     columns: Mapping[str, pa.Array], file: StagedFile, fixed: FixedColumns
 ) -> pa.RecordBatch:
     """Put a batch's columns in order; a column that it does not have is null."""
-    import pyarrow as pa
-
-    from airflow_provider_sfevents.spark.avro.arrow_columns import arrow_type
-
     count = len(columns[envelope.ORDINAL])
     own = {column.name: arrow_type(column.type) for column in fixed.own}
     nulls = {

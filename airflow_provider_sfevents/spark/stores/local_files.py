@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from pyarrow import ArrowException
+
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.spark.stores.parquet_footers import Footer, footer_of
 
@@ -161,8 +163,6 @@ def _below(folder: str, prefix: str) -> Iterator[str]:
 @contextmanager
 def _named(url: str) -> Iterator[None]:
     """Report which file the operating system refused, in one line."""
-    from pyarrow import ArrowException
-
     try:
         yield
     except (FileExistsError, NotADirectoryError) as error:

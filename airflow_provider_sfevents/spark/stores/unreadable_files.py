@@ -5,13 +5,13 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.staging import layout
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    import pyarrow as pa
 
 _ROWS = 10_000
 
@@ -27,8 +27,6 @@ def naming(url: str, advice: str) -> Iterator[None]:
     :raises FileGoneError: there is none.
     :raises StagingError: in place of another error of PyArrow or the operating system.
     """
-    import pyarrow as pa
-
     try:
         yield
     except FileNotFoundError as error:
