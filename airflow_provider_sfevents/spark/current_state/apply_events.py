@@ -15,7 +15,11 @@ from airflow_provider_sfevents.spark.changes import progress_text, tables
 from airflow_provider_sfevents.spark.changes.fields import Layout
 from airflow_provider_sfevents.spark.changes.plan import ApplyPlan, check_first_batch, plan_batch
 from airflow_provider_sfevents.spark.current_state import state_tables
-from airflow_provider_sfevents.spark.current_state.fold_records import Folding, folded, outcome_sql
+from airflow_provider_sfevents.spark.current_state.fold_records import (
+    Folding,
+    folded,
+    outcome_columns,
+)
 from airflow_provider_sfevents.spark.current_state.frames import acted
 from airflow_provider_sfevents.spark.current_state.intake.event_intake import (
     new_identities,
@@ -304,7 +308,7 @@ def _folded(started: Started, found: _Sorted, entity: str) -> EntityOutcomes | N
         run.state.spark,
         known(run.state, entity, own, folding, started.entries, prefixes=prefixes),
         partial(folded, folding, found.plan.progress, wide.state.read_at),
-        outcome_sql(folding),
+        outcome_columns(folding),
         f"{run.folder}/{entity}",
         few=few,
     )

@@ -25,14 +25,10 @@ from airflow_provider_sfevents.spark.current_state.frames import plain_values, r
 from airflow_provider_sfevents.spark.current_state.record_history import changed_intervals
 from airflow_provider_sfevents.spark.current_state.state_rows import (
     ENTRY_NAMES,
-    ENTRY_SQL,
     ROW_NAMES,
-    STATE_SQL,
     buried,
     entry_of,
     entry_row,
-    fields_sql,
-    history_sql,
     kept_row,
     order_parts,
     state_of,
@@ -42,6 +38,8 @@ from airflow_provider_sfevents.spark.current_state.state_rows import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from pyspark.sql.types import StructType
 
     from airflow_provider_sfevents.spark.changes.event import Change
     from airflow_provider_sfevents.spark.changes.fields import Layout
@@ -60,17 +58,30 @@ PARTIAL = "row_partial"
 _MANY_ALIKE = 4
 """So many records that are alike are folded as one."""
 
-_EVENT_ORDER_SQL = "event_generation: bigint, event_batch_number: bigint, event_ordinal: bigint"
-_KEPT = f"array<struct<{_EVENT_ORDER_SQL}, committed_at: timestamp, event_text: string>>"
-_ASIDE = f"array<struct<{_EVENT_ORDER_SQL}, quarantine_reason: string, event_text: string>>"
-OUTCOME_SQL = (
-    f"{RECORD_ID} string, row_write string, {PARTIAL} boolean, row_bury boolean, "
-    f"entry_write string, {ENTRY_SQL}, "
-    f"kept_events {_KEPT}, "
-    "settled_generation bigint, settled_batch_number bigint, settled_ordinal bigint, put_aside "
-    f"{_ASIDE}, "
-    f"fold_counts map<string, int>, read_answer string, {STATE_SQL}"
-)
+_INSTANT, _ORDER = pa.timestamp("us", tz="UTC"), ("generation", "batch_number", "ordinal")
+_EVENT = [(f"event_{part}", pa.int64()) for part in _ORDER]
+_TEXT = ("event_text", pa.string())
+_OUTCOME: dict[str, pa.DataType] = {
+    RECORD_ID: pa.string(),
+    "row_write": pa.string(),
+    PARTIAL: pa.bool_(),
+    "row_bury": pa.bool_(),
+    "entry_write": pa.string(),
+    **dict.fromkeys(ENTRY_NAMES, pa.int64()),
+    "cause_at": _INSTANT,
+    "resync_reasons": pa.list_(pa.string()),
+    "resync_detail": pa.string(),
+    "kept_events": pa.list_(pa.struct([*_EVENT, ("committed_at", _INSTANT), _TEXT])),
+    **{f"settled_{part}": pa.int64() for part in _ORDER},
+    "put_aside": pa.list_(pa.struct([*_EVENT, ("quarantine_reason", pa.string()), _TEXT])),
+    "fold_counts": pa.map_(pa.string(), pa.int32()),
+    "read_answer": pa.string(),
+    "is_deleted": pa.bool_(),
+    **{f"applied_{part}": pa.int64() for part in _ORDER},
+    "committed_at": _INSTANT,
+    "read_at": _INSTANT,
+}
+"""Columns of an outcome before those of the entity's table."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,14 +114,23 @@ class Folding:
         named = {one.name for parent in parents for one in self.layout.of_field(parent)}
         return tuple(one for one in self.layout.columns if one.name in named)
 
+    @cached_property
+    def outcome(self) -> pa.Schema:
+        """Columns of the outcomes."""
+        own = {column.name: arrow_type(column.type) for column in self.layout.columns}
+        if not self.history:
+            return pa.schema({**_OUTCOME, **own})
+        applied = {f"applied_{part}": pa.int64() for part in _ORDER}
+        spans = {"valid_from": _INSTANT, "valid_to": _INSTANT, "was_read": pa.bool_()}
+        interval = pa.list_(pa.struct({RECORD_ID: pa.string(), **applied, **spans, **own}))
+        return pa.schema({**_OUTCOME, **own, "past_closes": interval, "past_opens": interval})
 
-def outcome_sql(folding: Folding) -> str:
-    parts = [OUTCOME_SQL, fields_sql(folding.layout)]
-    if folding.history:
-        inner = history_sql(folding.layout)
-        parts.append(f"past_closes array<struct<{inner}>>")
-        parts.append(f"past_opens array<struct<{inner}>>")
-    return ", ".join(part for part in parts if part)
+
+def outcome_columns(folding: Folding) -> StructType:
+    """Columns of the outcomes in Spark."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return from_arrow_schema(folding.outcome)
 
 
 def folded(
@@ -277,39 +297,4 @@ def _writes(
 
 
 def _batch(rows: list[dict[str, Any]], folding: Folding) -> pa.RecordBatch:
-    own = {column.name: arrow_type(column.type) for column in folding.layout.columns}
-    instant, order = pa.timestamp("us", tz="UTC"), ("generation", "batch_number", "ordinal")
-    event = [(f"event_{part}", pa.int64()) for part in order]
-    text = ("event_text", pa.string())
-    kinds: dict[str, pa.DataType] = {
-        RECORD_ID: pa.string(),
-        "row_write": pa.string(),
-        PARTIAL: pa.bool_(),
-        "row_bury": pa.bool_(),
-        "entry_write": pa.string(),
-        **dict.fromkeys(ENTRY_NAMES, pa.int64()),
-        "cause_at": instant,
-        "resync_reasons": pa.list_(pa.string()),
-        "resync_detail": pa.string(),
-        "kept_events": pa.list_(pa.struct([*event, ("committed_at", instant), text])),
-        **{f"settled_{part}": pa.int64() for part in order},
-        "put_aside": pa.list_(pa.struct([*event, ("quarantine_reason", pa.string()), text])),
-        "fold_counts": pa.map_(pa.string(), pa.int32()),
-        "read_answer": pa.string(),
-        "is_deleted": pa.bool_(),
-        **{f"applied_{part}": pa.int64() for part in order},
-        "committed_at": instant,
-        "read_at": instant,
-        **own,
-    }
-    if folding.history:
-        applied = {f"applied_{part}": pa.int64() for part in order}
-        spans = {"valid_from": instant, "valid_to": instant, "was_read": pa.bool_()}
-        interval = pa.list_(
-            pa.struct(list({RECORD_ID: pa.string(), **applied, **spans, **own}.items()))
-        )
-        kinds |= {"past_closes": interval, "past_opens": interval}
-    return pa.RecordBatch.from_arrays(
-        [pa.array([row.get(name) for row in rows], kind) for name, kind in kinds.items()],
-        names=list(kinds),
-    )
+    return pa.RecordBatch.from_pylist(rows, folding.outcome)

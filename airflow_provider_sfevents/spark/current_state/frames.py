@@ -12,7 +12,7 @@ import gc
 from datetime import UTC, datetime, timedelta
 from functools import partial, reduce
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     Act = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+    Columns: TypeAlias = str | StructType
+    """Columns; a text is DDL."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -69,10 +71,10 @@ def plain_values(column: pa.Array) -> list[Any]:
 
 
 def local_rows(
-    spark: SparkSession, rows: Sequence[Mapping[str, Any]], columns: str | StructType
+    spark: SparkSession, rows: Sequence[Mapping[str, Any]], columns: Columns
 ) -> DataFrame:
     """Make a DataFrame of rows in the driver; instants keep their zone."""
-    schema = parsed(columns) if isinstance(columns, str) else columns
+    schema = _schema(columns)
     table = pa.Table.from_pylist(list(rows), _arrow(schema))
     return _frame(spark, table, schema)
 
@@ -95,11 +97,8 @@ def counted_here(spark: SparkSession, rows: DataFrame) -> tuple[DataFrame, int]:
     return _frame(spark, found, rows.schema), found.num_rows
 
 
-def mapped(rows: DataFrame, act: Act, columns: str) -> DataFrame:
-    """Map rows on the executors.
-
-    :param columns: of the result, as DDL.
-    """
+def mapped(rows: DataFrame, act: Act, columns: Columns) -> DataFrame:
+    """Map rows on the executors; `columns` as of `acted`."""
     return rows.mapInArrow(partial(_uncollected, act), columns)
 
 
@@ -118,20 +117,20 @@ def _uncollected(act: Act, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Rec
 
 
 def acted(
-    spark: SparkSession, rows: DataFrame, act: Act, columns: str, folder: str, *, few: bool
+    spark: SparkSession, rows: DataFrame, act: Act, columns: Columns, folder: str, *, few: bool
 ) -> DataFrame:
     """Map rows on the executors, or in the driver if they are few, and keep the result.
 
-    :param columns: of the result, as DDL; `folder` as for `once`.
+    :param columns: of the result; `folder` as of `once`.
     """
     if not few:
         return once(spark, mapped(rows, act, columns), folder, few=False)
     return acted_here(spark, rows.toArrow(), act, columns)
 
 
-def acted_here(spark: SparkSession, rows: pa.Table, act: Act, columns: str) -> DataFrame:
+def acted_here(spark: SparkSession, rows: pa.Table, act: Act, columns: Columns) -> DataFrame:
     """Map rows in the driver; `columns` as of `acted`."""
-    schema = parsed(columns)
+    schema = _schema(columns)
     made = act(iter(rows.to_batches()))
     return _frame(spark, pa.Table.from_batches(made, _arrow(schema)), schema)
 
@@ -173,6 +172,10 @@ def together(frames: Sequence[DataFrame]) -> DataFrame:
 def _frame(spark: SparkSession, table: pa.Table, schema: StructType) -> DataFrame:
     # PySpark takes no table without a row.
     return spark.createDataFrame(table if table.num_rows else [], schema)
+
+
+def _schema(columns: Columns) -> StructType:
+    return parsed(columns) if isinstance(columns, str) else columns
 
 
 def _arrow(schema: StructType) -> pa.Schema:

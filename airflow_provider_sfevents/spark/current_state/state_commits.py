@@ -48,7 +48,7 @@ _ANSWERED = "_answered"
 class EntityOutcomes:
     """Outcomes of the fold of one entity.
 
-    :param rows: outcomes (`fold_records.OUTCOME_SQL`), computed once (`frames.acted`).
+    :param rows: outcomes (`Folding.outcome`), computed once (`frames.acted`).
     :param counts: number of rows of each kind, and of events by their result.
     :param few: the outcomes are of few records, and the driver holds them.
     """

@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.schema.field_types import Column
 
 ROW_NAMES = tuple(column.split()[0] for column in tables.ROW_SQL.split(", "))
-ENTRY_SQL = ", ".join(tables.RESYNC_SQL.split(", ")[2:])
-ENTRY_NAMES = tuple(column.split()[0] for column in ENTRY_SQL.split(", "))
-STATE_SQL = ", ".join(tables.ROW_SQL.split(", ")[1:])
+ENTRY_NAMES = tuple(column.split()[0] for column in tables.RESYNC_SQL.split(", ")[2:])
 
 _ORDER_PARTS = {
     prefix: tuple(f"{prefix}_{part}" for part in EventOrder._fields)

@@ -28,7 +28,7 @@ from airflow_provider_sfevents.spark.current_state.fold_records import (
     ANSWERS,
     Folding,
     folded_snapshot,
-    outcome_sql,
+    outcome_columns,
 )
 from airflow_provider_sfevents.spark.current_state.frames import acted, collected, local_rows
 from airflow_provider_sfevents.spark.current_state.intake.event_intake import Touched
@@ -165,7 +165,7 @@ def apply_snapshot_rows(
         state.spark,
         read_records,
         partial(folded_snapshot, folding, read_at),
-        outcome_sql(folding),
+        outcome_columns(folding),
         f"{run.folder}/{entity}",
         few=False,
     )
