@@ -40,9 +40,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence, Set as AbstractSet
     from concurrent.futures import Future
 
-    from pyspark.sql import SparkSession
-
     from airflow_provider_sfevents.spark.files import Files
+    from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
     from airflow_provider_sfevents.spark.landing.staged_batch import StagedBatch
     from airflow_provider_sfevents.spark.tables.interface import Tables
     from airflow_provider_sfevents.spark.tables.ledger import LedgerView
@@ -57,29 +56,23 @@ _COMPARISONS = 10
 class LandingAttempt:
     """One attempt at landing one batch.
 
-    :param max_quarantined: as in `LandingOptions`, as is `keep_payload`.
     :param rows_found: as of `land_batch.land`.
     """
 
     def __init__(
         self,
-        spark: SparkSession,
         files: Files,
         tables: Tables,
         types: TypeRecords,
         batch: StagedBatch,
-        *,
-        max_quarantined: int | None,
-        keep_payload: bool,
+        options: LandingOptions,
         rows_found: Callable[[LandedBatch], None],
     ) -> None:
-        self._spark = spark
         self._files = files
         self._tables = tables
         self._types = types
         self._batch = batch
-        self._max_quarantined = max_quarantined
-        self._keep_payload = keep_payload
+        self._options = options
         self._rows_found = rows_found
         self._root = tables.root
         self._batch_id = batch.manifest.batch_id
@@ -100,7 +93,7 @@ class LandingAttempt:
             self._files,
             self._batch,
             self._fence.folder,
-            keep_payload=self._keep_payload,
+            keep_payload=self._options.keep_payload,
         )
         try:
             self._make_folder()
@@ -328,7 +321,7 @@ class LandingAttempt:
                 "attempt was at work on it: run the task again."
             )
         quarantined = writer.rows().get(file_moves.QUARANTINE, 0)
-        limit = self._max_quarantined
+        limit = self._options.max_quarantined
         too_many = undecodable == events if limit is None else quarantined > limit
         if too_many and quarantined:
             share = (
@@ -390,7 +383,7 @@ class LandingAttempt:
             duplicates=landed.duplicates,
             written_at=datetime.now(UTC).isoformat(),
             writer=WRITER,
-            application_id=str(self._spark.conf.get("spark.app.id")),
+            application_id=str(self._tables.spark.conf.get("spark.app.id")),
             end=landed.end,
             drift=[dict(change) for change in landed.drift],
             locations={label: url for label, url in locations.items() if url},

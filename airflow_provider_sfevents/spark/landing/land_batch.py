@@ -129,16 +129,7 @@ def _landed(
             accelerated=accelerated,
         )
         try:
-            attempt = LandingAttempt(
-                spark,
-                files,
-                tables,
-                types,
-                batch,
-                max_quarantined=options.max_quarantined,
-                keep_payload=options.keep_payload,
-                rows_found=rows_found,
-            )
+            attempt = LandingAttempt(files, tables, types, batch, options, rows_found)
             with few_rows(tables.spark, few=_few(batch)):
                 receipt = attempt.run()
         except ColumnsMovedError as moved:

@@ -126,7 +126,7 @@ class MergedTables:
 
     def publish(self, attempt: Attempt) -> None:
         landed = attempt.landed
-        dates = file_moves.dates_of(attempt.written)
+        dates = landed.dates
         # All tables before the first commit: a landing that may not make them finds out while
         # nothing can be seen.
         side_by_side(
@@ -307,7 +307,8 @@ class MergedTables:
 
     def _check(self, attempt: Attempt, tables: Iterable[str]) -> None:
         """Count the batch's rows in tables whose commits are not enough."""
-        expected = {table: _rows_of(table, attempt) for table in tables}
+        landed = {one.name: one.rows for one in attempt.landed.tables}
+        expected = {table: landed[table] for table in tables}
         within = {table: _dates_within(table, attempt) for table in expected}
         if wrong := self._differences(attempt.landed.batch_id, expected, within):
             attempt.fence()
@@ -344,11 +345,6 @@ def _as_wanted(schema: StructType, columns: str) -> Iterable[str]:
     return (taken(there.get(one.name.casefold()), one) for one in parsed(columns).fields)
 
 
-def _rows_of(table: str, attempt: Attempt) -> int:
-    written = attempt.written.items()
-    return sum(rows for path, rows in written if file_moves.table_of(path) == table)
-
-
 def _dates_within(table: str, attempt: Attempt) -> set[str] | None:
     """Dates on which rows of the batch may be in a table, its own included; None: any.
 
@@ -356,7 +352,7 @@ def _dates_within(table: str, attempt: Attempt) -> set[str] | None:
     """
     if attempt.dates is None:
         return None
-    known = (attempt.dates, file_moves.dates_of(attempt.written))
+    known = (attempt.dates, attempt.landed.dates)
     return {
         date
         for by_table in known
