@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 from dataclasses import MISSING, Field, dataclass, fields
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
@@ -70,7 +71,12 @@ def json_option(help_text: str, *, read: Callable[[Any], Any] = lambda value: va
 
     :param read: makes a value from what JSON has.
     """
-    return option(help_text, "JSON", read=lambda text: read(json.loads(text)), write=_json_text)
+    return option(
+        help_text,
+        "JSON",
+        read=lambda text: read(json.loads(text)),
+        write=partial(json.dumps, default=dict),
+    )
 
 
 def command_line(description: str, *kinds: type[Options]) -> argparse.ArgumentParser:
@@ -169,7 +175,3 @@ def _is_required(one: Field[Any]) -> bool:
 
 def _default(one: Field[Any]) -> Any:
     return one.default if one.default_factory is MISSING else one.default_factory()
-
-
-def _json_text(value: Any) -> str:
-    return json.dumps(dict(value) if hasattr(value, "items") else value)

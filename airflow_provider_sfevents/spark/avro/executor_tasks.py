@@ -134,7 +134,7 @@ class _Decoding:
         if self._task.keep_payload:
             arrays.append(kept.column(layout.PAYLOAD))
             names.append(envelope.RAW_PAYLOAD)
-        return _batch(arrays, names)
+        return pa.RecordBatch.from_arrays(arrays, names=names)
 
     def _bad(
         self, schema_id: str, rows: pa.RecordBatch, reasons: Mapping[int, str]
@@ -146,7 +146,8 @@ class _Decoding:
             pa.array([reasons[index] for index in bad]),
         ]
         leading = _leading(kept, pa.nulls(len(bad), pa.int64()), self._task.first_ordinals)
-        return _batch([*leading, *said, kept.column(layout.PAYLOAD)], QUARANTINE_NAMES)
+        arrays = [*leading, *said, kept.column(layout.PAYLOAD)]
+        return pa.RecordBatch.from_arrays(arrays, names=[*QUARANTINE_NAMES])
 
     def _decoder(self, schema_id: str) -> PayloadDecoder:
         if schema_id not in self._types:
@@ -247,7 +248,3 @@ def _splits(ordinals: pa.Array, first_ordinals: Sequence[int]) -> pa.Array:
         return pa.repeat(pa.scalar(first, pa.int32()), len(ordinals))
     splits = [bisect_right(first_ordinals, ordinal) - 1 for ordinal in ordinals.to_pylist()]
     return pa.array(splits, pa.int32())
-
-
-def _batch(arrays: list[pa.Array], names: Sequence[str]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays(arrays, names=list(names))

@@ -109,7 +109,10 @@ def plan_batch(
         fields, untypeable = _fields(ids, schemas, decimals or {})
         evolution = evolved(recorded(name), fields, count_events, on_type_change)
         evolutions[name] = evolution
-        refused |= _reasons({**untypeable, **evolution.refused})
+        refused |= {
+            schema_id: f"schema {schema_id}: {reason}"[:_REASON_LENGTH]
+            for schema_id, reason in {**untypeable, **evolution.refused}.items()
+        }
         kept = {schema_id: schemas[schema_id] for schema_id in ids if schema_id in evolution.filled}
         if kept:
             types.append(
@@ -169,13 +172,6 @@ def _most_events_first(
 ) -> dict[str, Fields]:
     ids = sorted(fields, key=lambda schema_id: (-counts.get(schema_id, 0), schema_id))
     return {schema_id: fields[schema_id] for schema_id in ids}
-
-
-def _reasons(said: Mapping[str, str]) -> dict[str, str]:
-    return {
-        schema_id: f"schema {schema_id}: {reason}"[:_REASON_LENGTH]
-        for schema_id, reason in said.items()
-    }
 
 
 def _name(schema_id: str, text: str) -> str:

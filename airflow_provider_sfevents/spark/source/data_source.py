@@ -100,7 +100,7 @@ class _ReadsRows:
         task: ReadTask = partition.value
         files = StagedFiles.at(self._options.folder)
         for file in task.files:
-            yield from read_rows(files, file, task.fixed, task.plan)
+            yield from read_rows(files, file, self._columns, task.plan)
 
 
 class StagedReader(_ReadsRows, DataSourceReader):  # type: ignore[misc]

@@ -38,7 +38,6 @@ class ReadTask:
     """Input of one task of the executors."""
 
     files: tuple[StagedFile, ...]
-    fixed: FixedColumns
     plan: DecodingPlan | None
 
 
@@ -103,7 +102,7 @@ def plan_tasks(
                     payload_format=manifest.payload_format,
                 )
     return [
-        ReadTask(files=tuple(of_path[part.path] for part in split.parts), fixed=fixed, plan=plan)
+        ReadTask(files=tuple(of_path[part.path] for part in split.parts), plan=plan)
         for split in splits_of(parts)
     ]
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.spark.schema import envelope
-from airflow_provider_sfevents.spark.upkeep.plan import DataFiles, TableReport, ideal_files
+from airflow_provider_sfevents.spark.upkeep.plan import TableReport, ideal_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -105,9 +105,7 @@ def _foretold(
             still += 1
         else:
             parts.setdefault(found[1] if found else "", []).append(sizes.get(_name(path), 0))
-    ideal = ideal_files(
-        (DataFiles(files=len(part), size=sum(part)) for part in parts.values()), TARGET
-    )
+    ideal = ideal_files(((len(part), sum(part)) for part in parts.values()), TARGET)
     dry = spark.sql(f"VACUUM {identifier} RETAIN {options.keep_hours} HOURS DRY RUN").collect()
     unneeded = {_name(str(row[0])) for row in dry}
     return replace(

@@ -20,12 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.spark.tables.statements import text
-from airflow_provider_sfevents.spark.upkeep.plan import (
-    DataFiles,
-    IcebergFiles,
-    TableReport,
-    ideal_files,
-)
+from airflow_provider_sfevents.spark.upkeep.plan import IcebergFiles, TableReport, ideal_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -108,9 +103,7 @@ def _files(spark: SparkSession, identifier: str) -> IcebergFiles:
     manifests = spark.table(f"{identifier}.manifests").where("content = 0")
     counted = manifests.selectExpr("count(*)", "coalesce(sum(length), 0)").collect()[0]
     return IcebergFiles(
-        parts=tuple(
-            DataFiles(files=row["files"], size=row["size"]) for row in rows if not row["deletes"]
-        ),
+        parts=tuple((row["files"], row["size"]) for row in rows if not row["deletes"]),
         deletes=sum(row["files"] for row in rows if row["deletes"]),
         manifests=counted[0],
         manifest_bytes=counted[1],

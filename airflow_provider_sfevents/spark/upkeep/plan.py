@@ -65,34 +65,25 @@ class UpkeepOptions:
             naming.place_of(root, self.table_format, argument)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DataFiles:
-    """Data files of a partition, or of a table without partitions.
-
-    :param size: bytes of all files together.
-    """
-
-    files: int
-    size: int
-
-
-def ideal_files(parts: Iterable[DataFiles], target: int) -> int:
+def ideal_files(parts: Iterable[tuple[int, int]], target: int) -> int:
     """Number of files after compaction: for each partition as many as its bytes need.
 
+    :param parts: number and bytes of each partition's files.
     :param target: bytes of a compacted file.
     """
-    return sum(max(1, -(-part.size // target)) for part in parts if part.files)
+    return sum(max(1, -(-size // target)) for files, size in parts if files)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IcebergFiles:
     """Files of an Iceberg table's current snapshot.
 
+    :param parts: number and bytes of each partition's data files.
     :param deletes: number of files of position deletes.
     :param manifests: number of manifests of data files; `manifest_bytes` their size.
     """
 
-    parts: tuple[DataFiles, ...]
+    parts: tuple[tuple[int, int], ...]
     deletes: int
     manifests: int
     manifest_bytes: int
@@ -100,12 +91,12 @@ class IcebergFiles:
     @property
     def files(self) -> int:
         """Data files."""
-        return sum(part.files for part in self.parts)
+        return sum(files for files, _ in self.parts)
 
     @property
     def size(self) -> int:
         """Bytes of the data files."""
-        return sum(part.size for part in self.parts)
+        return sum(size for _, size in self.parts)
 
     def needs_compaction(self, target: int) -> bool:
         """Return whether data files are worth a rewrite.

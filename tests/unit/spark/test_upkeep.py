@@ -9,7 +9,6 @@ import pytest
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark import maintain
 from airflow_provider_sfevents.spark.upkeep.plan import (
-    DataFiles,
     IcebergFiles,
     TableReport,
     ideal_files,
@@ -37,7 +36,7 @@ def test_each_partition_needs_as_many_files_as_its_bytes(
     parts: list[tuple[int, int]], files: int
 ) -> None:
     """Each partition needs as many files as its bytes fill, and an empty one needs none."""
-    assert ideal_files((DataFiles(files=n, size=size) for n, size in parts), 100) == files
+    assert ideal_files(parts, 100) == files
 
 
 @pytest.mark.parametrize(
@@ -56,7 +55,7 @@ def test_an_iceberg_table_is_compacted_where_it_has_more_files_than_it_needs(
 ) -> None:
     """Small files and position deletes are rewritten; manifests are counted apart."""
     found = IcebergFiles(
-        parts=tuple(DataFiles(files=n, size=size) for n, size in parts),
+        parts=tuple(parts),
         deletes=deletes,
         manifests=3,
         manifest_bytes=201,
