@@ -30,7 +30,10 @@ from airflow_provider_sfevents.emulator.bus.avro_schemas import change_event_sch
 from airflow_provider_sfevents.emulator.bus.avro_types import FieldTypes
 from airflow_provider_sfevents.emulator.bus.field_bitmaps import encode
 from airflow_provider_sfevents.spark.current_state.apply_batch import land_and_apply
-from airflow_provider_sfevents.spark.current_state.current_state_options import ApplyOptions
+from airflow_provider_sfevents.spark.current_state.current_state_options import (
+    ApplyOptions,
+    CurrentStateOptions,
+)
 from airflow_provider_sfevents.spark.current_state.snapshot.apply_snapshot import apply_snapshot
 from airflow_provider_sfevents.spark.current_state.snapshot.snapshot_options import SnapshotOptions
 from airflow_provider_sfevents.spark.current_state.state_tables import open_state
@@ -118,7 +121,10 @@ class Bench:
             event_schema=str(schema),
         )
         apply_snapshot(self.spark, snapshot)
-        state = open_state(self.spark, self.current_state, self.table_format)
+        state = open_state(
+            self.spark,
+            CurrentStateOptions(current_state=self.current_state, table_format=self.table_format),
+        )
         self.session = state.spark
         self.plain = _plain(state.spark)
         self.ours = state._dialect.identifier(ENTITY)  # noqa: SLF001 - to read it

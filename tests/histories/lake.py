@@ -168,9 +168,13 @@ class Lake:
         for record_id in ids:
             key = (entity, record_id)
             before = EntityState(entity=entity, entry=entry)
-            read = snapshot_rules.SnapshotRecord(values=records.get(record_id), read_at=read_at)
             resolved = snapshot_rules.fold_snapshot(
-                record_id, self._known(key, before), self._kept_for(key), read, layout
+                record_id,
+                self._known(key, before),
+                self._kept_for(key),
+                records.get(record_id),
+                read_at,
+                layout,
             )
             answers[record_id] = resolved.answer
             outcomes[key] = resolved.outcome

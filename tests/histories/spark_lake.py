@@ -24,6 +24,7 @@ from airflow_provider_sfevents.spark.current_state.apply_events import (
     take_tables,
 )
 from airflow_provider_sfevents.spark.current_state.apply_run import ApplyRun
+from airflow_provider_sfevents.spark.current_state.current_state_options import CurrentStateOptions
 from airflow_provider_sfevents.spark.current_state.event_rows import (
     EVENTS_SQL,
     event_rows,
@@ -98,7 +99,9 @@ class SparkLake(Lake):
     counts: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
-        self.tables = open_state(self.spark, self.root, self.table_format)
+        self.tables = open_state(
+            self.spark, CurrentStateOptions(current_state=self.root, table_format=self.table_format)
+        )
         quick = {
             "spark.sql.shuffle.partitions": "1",
             "spark.sql.adaptive.enabled": "false",

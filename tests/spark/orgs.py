@@ -13,7 +13,10 @@ from airflow_provider_sfevents.spark.current_state.apply_batch import (
     flush_transaction,
     land_and_apply,
 )
-from airflow_provider_sfevents.spark.current_state.current_state_options import ApplyOptions
+from airflow_provider_sfevents.spark.current_state.current_state_options import (
+    ApplyOptions,
+    CurrentStateOptions,
+)
 from airflow_provider_sfevents.spark.current_state.frames import collected
 from airflow_provider_sfevents.spark.current_state.state_tables import (
     StateTables,
@@ -157,6 +160,11 @@ def event(
     return staging.event(schema, ChangeEventHeader=header, **values)
 
 
+def opened(spark: Any, root: str, table_format: str) -> StateTables:
+    """Open the current-state tables below a root, in a session of their own."""
+    return open_state(spark, CurrentStateOptions(current_state=root, table_format=table_format))
+
+
 @dataclass
 class CurrentState:
     """Current-state tables on this disk, and the event tables beside them.
@@ -213,7 +221,7 @@ class CurrentState:
     @cached_property
     def tables(self) -> StateTables:
         """The tables, in a session of their own."""
-        return open_state(self.spark, self.root, self.table_format)
+        return opened(self.spark, self.root, self.table_format)
 
     def rows(self, table: str, *columns: str) -> list[dict[str, Any]]:
         """Read a table, or the events of one role; a table that is not there has no rows."""

@@ -12,9 +12,9 @@ from airflow_provider_sfevents.exceptions import ConfigurationError, PositionCon
 from airflow_provider_sfevents.spark.changes.tables import APPLY_ORDER
 from airflow_provider_sfevents.spark.current_state.snapshot.apply_snapshot import apply_snapshot
 from airflow_provider_sfevents.spark.current_state.snapshot.snapshot_options import SnapshotOptions
-from airflow_provider_sfevents.spark.current_state.state_tables import STATE_TABLES, open_state
+from airflow_provider_sfevents.spark.current_state.state_tables import STATE_TABLES
 from tests.spark.conftest import SOAKED_DELTA
-from tests.spark.orgs import A, B, CurrentState, JobKilledError, event, killing
+from tests.spark.orgs import A, B, CurrentState, JobKilledError, event, killing, opened
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -122,7 +122,7 @@ def test_an_empty_start_from_a_later_batch_leaves_no_table(
     with pytest.raises(ConfigurationError, match="events came before it"):
         state.apply(second)
 
-    tables = open_state(state.spark, state.root, state.table_format)
+    tables = opened(state.spark, state.root, state.table_format)
     assert not any(map(tables.exists, (*STATE_TABLES, "Account")))
 
 

@@ -17,14 +17,14 @@ from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.exceptions import PositionConflictError
 from airflow_provider_sfevents.spark.changes.tables import ROLES
 from airflow_provider_sfevents.spark.current_state.frames import read_here
-from airflow_provider_sfevents.spark.current_state.state_tables import STATE_TABLES, open_state
+from airflow_provider_sfevents.spark.current_state.state_tables import STATE_TABLES
 from airflow_provider_sfevents.spark.landing.land_batch import land
 from airflow_provider_sfevents.spark.tables.merging.merged_tables import MergedTables
 from airflow_provider_sfevents.staging import layout
 from tests.harness.jars import or_skip
 from tests.spark.event_schemas import SCHEMAS
 from tests.spark.lakes import by_path
-from tests.spark.orgs import A, B, CurrentState, event
+from tests.spark.orgs import A, B, CurrentState, event, opened
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.landing.landed_batch import LandedBatch
@@ -254,5 +254,5 @@ def test_a_batch_that_touches_one_entity_makes_six_commits(
 
 def commits(state: CurrentState) -> dict[str, int]:
     """The version of each Delta table, which each commit counts up."""
-    tables = open_state(state.spark, state.root, state.table_format)
+    tables = opened(state.spark, state.root, state.table_format)
     return {table: int(tables.version(table) or 0) for table in (*STATE_TABLES, "Account")}

@@ -10,10 +10,10 @@ import pytest
 from airflow_provider_sfevents.spark.changes import tables
 from airflow_provider_sfevents.spark.current_state.apply_run import ApplyRun
 from airflow_provider_sfevents.spark.current_state.frames import collected, local_rows
-from airflow_provider_sfevents.spark.current_state.state_tables import SET_ASIDE, open_state
+from airflow_provider_sfevents.spark.current_state.state_tables import SET_ASIDE
 from airflow_provider_sfevents.spark.upkeep.tombstones import remove_old
 from tests.harness.jars import Jars, or_skip
-from tests.spark.orgs import A, B
+from tests.spark.orgs import A, B, opened
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,7 +43,7 @@ def test_only_tombstones_that_no_late_event_can_need_are_removed(
 ) -> None:
     """An old tombstone of an entity with a later full snapshot goes, and a young one stays."""
     or_skip(lambda: jars.iceberg)
-    state = open_state(spark, str(tmp_path / "records"), "iceberg")
+    state = opened(spark, str(tmp_path / "records"), "iceberg")
     with ApplyRun(state) as run:
         run.take()
         rows = [tombstone(A, 20), tombstone(B, 2)]

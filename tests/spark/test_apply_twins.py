@@ -27,11 +27,12 @@ from airflow_provider_sfevents.spark.current_state.intake.event_intake import (
 )
 from airflow_provider_sfevents.spark.current_state.intake.seen_identities import see
 from airflow_provider_sfevents.spark.current_state.state_rows import order_parts
-from airflow_provider_sfevents.spark.current_state.state_tables import open_state, progress_of
+from airflow_provider_sfevents.spark.current_state.state_tables import progress_of
 from tests.harness.step_hooks import no_step, on_steps
 from tests.histories.delivery import SOURCE
 from tests.histories.spark_lake import applied, events_of
 from tests.spark.conftest import SOAKED_DELTA
+from tests.spark.orgs import opened
 from tests.unit.changes.building import LAYOUT, A, B, change, second
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ def test_a_stale_run_changes_nothing_by_any_statement(
     table_format: str, spark: Any, tmp_path: Path
 ) -> None:
     """A run whose tables are taken before a statement commits no row by it, and gives way."""
-    records = Records(open_state(spark, str(tmp_path / "records"), table_format))
+    records = Records(opened(spark, str(tmp_path / "records"), table_format))
     records.apply(*records.batch(change(0, "CREATE", A, Industry="Mining")))
     batch, events = records.batch(*EVENTS)
     before: dict[str, list[Any]] = {}
@@ -201,7 +202,7 @@ def test_old_identities_go_in_the_commit_that_adds_new_ones(
     table_format: str, spark: Any, tmp_path: Path
 ) -> None:
     """Every tenth batch removes the identities older than 12 days, and those alone."""
-    state = open_state(spark, str(tmp_path / "records"), table_format)
+    state = opened(spark, str(tmp_path / "records"), table_format)
     new = change(0, "CREATE", A)
     with ApplyRun(state) as run:
         run.take()
@@ -227,7 +228,7 @@ def test_identities_are_seen_although_another_commit_comes_between(
     table_format: str, spark: Any, tmp_path: Path
 ) -> None:
     """If another job rewrites files of the identities at that moment, they are merged again."""
-    state = open_state(spark, str(tmp_path / "records"), table_format)
+    state = opened(spark, str(tmp_path / "records"), table_format)
     with ApplyRun(state) as run, ThreadPoolExecutor(1) as pool:
         run.take()
         add_identities(run)

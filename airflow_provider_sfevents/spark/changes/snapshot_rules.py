@@ -33,19 +33,6 @@ Answer = Literal["replaced", "deleted", "absent", "newer", "refused"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SnapshotRecord:
-    """One record in an entity snapshot.
-
-    :param values: by column of the entity's table; None: the record is deleted, or a full read did
-        not bring it.
-    :param read_at: when the read began; aware, by the org's clock.
-    """
-
-    values: Mapping[str, Any] | None
-    read_at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotOutcome:
     """Result of an entity snapshot for one record.
 
@@ -114,7 +101,8 @@ def fold_snapshot(
     record_id: str,
     known: Known,
     kept: Collection[Change],
-    read: SnapshotRecord,
+    values: Mapping[str, Any] | None,
+    read_at: datetime,
     layout: Layout,
     *,
     with_history: bool = False,
@@ -124,14 +112,17 @@ def fold_snapshot(
     :param known: as before the read, with the entity's entry if the read answers it.
     :param kept: what was kept for the record, and what was kept for the entity and has a prefix
         that its id begins with.
+    :param values: that were read, by column of the entity's table; None: the record is deleted, or
+        a full read did not bring it.
+    :param read_at: when the read began; aware, by the org's clock.
     """
     superseded = _superseded(known)
-    refusal = _refusal(known, superseded, read.read_at)
+    refusal = _refusal(known, superseded, read_at)
     if refusal is not None:
         still = tuple(one.of(record_id) for one in kept if refusal.holds_back(one.order))
         outcome = Outcome(state=known.state, entry=refusal, kept=still)
         return SnapshotOutcome(answer="refused", outcome=outcome)
-    base, answer = _base(known.state, superseded, read, layout)
+    base, answer = _base(known.state, superseded, values, read_at, layout)
     waiting = [one for one in kept if superseded < one.order]
     after = fold(record_id, Known(state=base), waiting, layout, with_history=with_history)
     read_states = (base,) if with_history and base is not known.state else ()
@@ -183,19 +174,21 @@ def _refusal(known: Known, superseded: EventOrder, read_at: datetime) -> ResyncE
 
 
 def _base(
-    state: RecordState | None, superseded: EventOrder, read: SnapshotRecord, layout: Layout
+    state: RecordState | None,
+    superseded: EventOrder,
+    values: Mapping[str, Any] | None,
+    read_at: datetime,
+    layout: Layout,
 ) -> tuple[RecordState, Answer]:
-    if state is not None and state.committed_at + CLOCK_GRAIN > read.read_at:
+    if state is not None and state.committed_at + CLOCK_GRAIN > read_at:
         return state, "newer"
     order = max(superseded, state.order) if state else superseded
-    gone = read.values is None
+    gone = values is None
     if gone and state is not None and state.deleted:
         # Its tombstone goes when the deletion is old enough, however often it is missed by a read.
-        return replace(state, order=order, read_at=read.read_at), "absent"
-    values = (state.values if state else {}) if read.values is None else layout.row(read.values)
-    base = RecordState(
-        values=values, deleted=gone, order=order, committed_at=read.read_at, read_at=read.read_at
-    )
+        return replace(state, order=order, read_at=read_at), "absent"
+    row = (state.values if state else {}) if values is None else layout.row(values)
+    base = RecordState(values=row, deleted=gone, order=order, committed_at=read_at, read_at=read_at)
     return base, "deleted" if gone else "replaced"
 
 

@@ -46,7 +46,7 @@ from airflow_provider_sfevents.spark.current_state.intake.landed_events import (
     LandedEvents,
     entity_columns,
 )
-from airflow_provider_sfevents.spark.current_state.state_tables import open_state_of, progress_of
+from airflow_provider_sfevents.spark.current_state.state_tables import open_state, progress_of
 from airflow_provider_sfevents.spark.files import Files
 from airflow_provider_sfevents.spark.landing.land_batch import land
 from airflow_provider_sfevents.spark.landing.staged_batch import ensure_staged
@@ -58,7 +58,6 @@ from airflow_provider_sfevents.staging.manifest import Manifest, Receipt
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from concurrent.futures import Future
-    from contextlib import AbstractContextManager
 
     from pyspark.sql import SparkSession
 
@@ -97,7 +96,7 @@ def land_and_apply(
     """
     if options.flush:
         return _flush(spark, options, stores)
-    state = open_state_of(spark, options, stores)
+    state = open_state(spark, options, stores)
     with ExitStack() as runs:
         start = partial(_started, runs, state, options)
         # A thread that decides ends before the run, whose folder it writes to.
@@ -106,7 +105,9 @@ def land_and_apply(
 
             def decide(landed: LandedBatch) -> None:
                 nonlocal decided
-                decided = threads.enter_context(_deciding(landed, beginning, options))
+                decided = threads.enter_context(
+                    deciding(beginning, partial(_read, landed, options))
+                )
 
             def apply(receipt: Receipt, landed: LandedBatch) -> Receipt:
                 started, staged = beginning.result(), landed.staged.manifest
@@ -173,7 +174,7 @@ def flush_transaction(
     :raises PositionConflictError: the batch has not been applied.
     """
     began = time.monotonic()
-    state = open_state_of(spark, options, stores)
+    state = open_state(spark, options, stores)
     batch = batch_of(manifest)
     with _run(state, options) as run:
         progress, admission = _admitted(run, batch)
@@ -260,7 +261,7 @@ def _applied(
             if begun is None:
                 begun, decided = stack.enter_context(beside(start)), None
             if decided is None:
-                decided = stack.enter_context(_deciding(landed, begun, options))
+                decided = stack.enter_context(deciding(begun, partial(_read, landed, options)))
             try:
                 counts = apply_events(decided)
             except ColumnsMovedError as moved:
@@ -275,12 +276,6 @@ def _applied(
         "jobs. Run the task again; one job at a time "
         "may write them."
     )
-
-
-def _deciding(
-    landed: LandedBatch, begun: Future[Started], options: ApplyOptions
-) -> AbstractContextManager[Decisions]:
-    return deciding(begun, partial(_read, landed, options))
 
 
 def _read(landed: LandedBatch, options: ApplyOptions, started: Started) -> EntityLayouts:

@@ -18,7 +18,7 @@ from airflow_provider_sfevents.spark.avro.arrow_columns import arrow_type
 from airflow_provider_sfevents.spark.changes import serial
 from airflow_provider_sfevents.spark.changes.plan import for_record, of_records
 from airflow_provider_sfevents.spark.changes.record import Done, Known, Outcome, RecordState, fold
-from airflow_provider_sfevents.spark.changes.snapshot_rules import SnapshotRecord, fold_snapshot
+from airflow_provider_sfevents.spark.changes.snapshot_rules import fold_snapshot
 from airflow_provider_sfevents.spark.changes.tables import RECORD_ID
 from airflow_provider_sfevents.spark.current_state.event_rows import event_of
 from airflow_provider_sfevents.spark.current_state.frames import plain_values, rows_of
@@ -184,7 +184,8 @@ def _read_row(given: Mapping[str, Any], folding: Folding, read_at: Any) -> dict[
         record_id,
         known,
         kept,
-        SnapshotRecord(values=given["read_values"], read_at=read_at),
+        given["read_values"],
+        read_at,
         folding.layout,
         with_history=folding.history,
     )

@@ -23,7 +23,7 @@ from airflow_provider_sfevents.spark.schema.field_types import quoted
 from airflow_provider_sfevents.spark.tables.statements import text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pyspark.sql import DataFrame
 
@@ -62,7 +62,6 @@ def known(
     is_marked = entity in resync and resync[entity].records > 0
     entries = [_entries(state, entity)] if is_marked else []
     found = touched.rows
-    narrow: Callable[[DataFrame], DataFrame] = partial(_narrowed, touched)
     wider = " OR ".join(f"startswith({_ID}, {text(prefix)})" for prefix in prefixes)
     if wider or everything:
         ids = [one.select(_ID) for one in (rows, graves, *entries)]
@@ -71,7 +70,7 @@ def known(
             ids.append(_kept(state, entity).where(f"{_ID} <> '{WHOLE_ENTITY}'").select(_ID))
         others = reduce(lambda one, other: one.unionAll(other), ids).where(wider or "true")
         found = found.join(others.distinct(), _ID, "full_outer")
-        narrow = _as_they_are
+    narrow = partial(_narrowed, None if wider or everything else touched)
     # A column that is new with this batch is not there yet.
     there = {name.casefold() for name in rows.columns}
     own_columns = [one.name for one in folding.read if one.name.casefold() in there]
@@ -109,20 +108,18 @@ def _entries(state: StateTables, entity: str) -> DataFrame:
     return rows.where(f"{_ID} <> '{WHOLE_ENTITY}'").selectExpr(_ID, *names, reasons)
 
 
-def _narrowed(touched: Touched, rows: DataFrame) -> DataFrame:
-    """Select a table's rows of touched records.
+def _narrowed(touched: Touched | None, rows: DataFrame) -> DataFrame:
+    """Select a table's rows of touched records; None: there are others, too, and all rows stay.
 
     Few records are broadcast instead of shuffled.
     """
     from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
+    if touched is None:
+        return rows
     if touched.ids is not None:
         return F.broadcast(with_ids(rows, touched.ids))
     return rows.join(F.broadcast(touched.named.select(_ID)), _ID, "left_semi")
-
-
-def _as_they_are(rows: DataFrame) -> DataFrame:
-    return rows
 
 
 def _kept(state: StateTables, entity: str) -> DataFrame:

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     )
     from airflow_provider_sfevents.spark.stores.object_files import Stores
     from airflow_provider_sfevents.spark.tables.interface import Dialect
-    from airflow_provider_sfevents.spark.tables.table_options import RowChanges
 
 RESYNC, SEEN, SET_ASIDE, PROGRESS = "resync", "seen", "set_aside", "applied_through"
 STATE_TABLES = {
@@ -297,32 +296,11 @@ def history_name(entity: str) -> str:
     return f"{entity}_history"
 
 
-def open_state_of(
-    spark: SparkSession, options: CurrentStateOptions, stores: Stores | None
-) -> StateTables:
-    """Open the tables that a job's options name, as `open_state`."""
-    return open_state(
-        spark,
-        options.current_state,
-        options.table_format,
-        options.landing_folder,
-        row_changes=options.row_changes,
-        stores=stores,
-    )
-
-
 def open_state(
-    spark: SparkSession,
-    current_state: str,
-    table_format: str,
-    landing_folder: str = "",
-    *,
-    row_changes: RowChanges = "rewrite",
-    stores: Stores | None = None,
+    spark: SparkSession, options: CurrentStateOptions, stores: Stores | None = None
 ) -> StateTables:
-    """Open the tables below a root or in a namespace; only a missing namespace is made.
+    """Open the tables that a job's options name; only a missing namespace is made.
 
-    :param row_changes: of tables that are made (`table_options.state_options`).
     :param stores: as of `Files`.
     :raises ConfigurationError: they cannot be; the message says what to change.
     """
@@ -330,9 +308,9 @@ def open_state(
     session, dialect, root = open_dialect(
         spark,
         files,
-        current_state,
-        table_format,
-        state_options(table_format, row_changes),
-        landing_folder=landing_folder,
+        options.current_state,
+        options.table_format,
+        state_options(options.table_format, options.row_changes),
+        landing_folder=options.landing_folder,
     )
     return StateTables(session, files, root, dialect)

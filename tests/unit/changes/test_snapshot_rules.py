@@ -13,7 +13,6 @@ from airflow_provider_sfevents.spark.changes.order import ORIGIN
 from airflow_provider_sfevents.spark.changes.record import Known
 from airflow_provider_sfevents.spark.changes.snapshot_rules import (
     SnapshotOutcome,
-    SnapshotRecord,
     fold_snapshot,
     lift,
 )
@@ -31,8 +30,7 @@ PROGRESS = Progress(
 
 
 def resolved(read_at: float, *kept: Any, values: Any = None, **known: Any) -> SnapshotOutcome:
-    read = SnapshotRecord(values=values, read_at=second(read_at))
-    return fold_snapshot(A, Known(**known), kept, read, LAYOUT)
+    return fold_snapshot(A, Known(**known), kept, values, second(read_at), LAYOUT)
 
 
 def test_a_read_replaces_the_row_and_what_is_newer_is_applied() -> None:

@@ -40,7 +40,7 @@ from airflow_provider_sfevents.spark.current_state.state_commits import (
     count_outcomes,
 )
 from airflow_provider_sfevents.spark.current_state.state_rows import fields_sql
-from airflow_provider_sfevents.spark.current_state.state_tables import open_state_of, progress_of
+from airflow_provider_sfevents.spark.current_state.state_tables import open_state, progress_of
 from airflow_provider_sfevents.spark.files import Files
 from airflow_provider_sfevents.spark.schema.decimals import read_decimals, with_decimals
 from airflow_provider_sfevents.spark.schema.evolution import evolve
@@ -85,7 +85,7 @@ def apply_snapshot(
     records = _records_in(own_session(spark, {}), options.records, options.records_format)
     deleted_ids = files.read_text(options.deleted_ids).split() if options.deleted_ids else ()
     schema = files.read_text(options.event_schema) if options.event_schema else ""
-    state = open_state_of(spark, options, stores)
+    state = open_state(spark, options, stores)
     with ApplyRun(state, deletions=options.deletions, history=options.history) as run:
         check_deletions(progress_of(run.progress), options.deletions)
         layout, evolution = _columns(run, entity, schema, options.decimals)
