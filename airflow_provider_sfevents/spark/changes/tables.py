@@ -9,31 +9,30 @@ from __future__ import annotations
 
 RECORD_ID = "record_id"
 ORDER = ("applied_generation", "applied_batch_number", "applied_ordinal")
+ORDER_SQL = ", ".join(f"{name} bigint" for name in ORDER)
+EVENT_ORDER = ("event_generation", "event_batch_number", "event_ordinal")
+EVENT_ORDER_SQL = ", ".join(f"{name} bigint" for name in EVENT_ORDER)
 COMMITTED_AT = "committed_at"
 READ_AT = "read_at"
 IS_DELETED = "is_deleted"
 
 ROW_SQL = (
-    f"{RECORD_ID} string, {IS_DELETED} boolean, {ORDER[0]} bigint, {ORDER[1]} bigint, {ORDER[2]} "
-    "bigint, "
-    f"{COMMITTED_AT} timestamp, {READ_AT} timestamp"
+    f"{RECORD_ID} string, {IS_DELETED} boolean, {ORDER_SQL}, {COMMITTED_AT} timestamp, "
+    f"{READ_AT} timestamp"
 )
 """Of a current-state table, one for each entity, before the columns of its fields; key `record_id`.
 `is_deleted` is true only where deletions flag."""
 
 RESYNC_SQL = (
     f"entity_name string, {RECORD_ID} string, since_generation bigint, since_batch_number bigint, "
-    "since_ordinal bigint, "
-    "last_generation bigint, last_batch_number bigint, last_ordinal bigint, cause_at timestamp, "
-    "resync_reasons array<string>, resync_detail string"
+    "since_ordinal bigint, last_generation bigint, last_batch_number bigint, last_ordinal bigint, "
+    "cause_at timestamp, resync_reasons array<string>, resync_detail string"
 )
 """Resync entries; key `entity_name`, `record_id`, which is `resync_entries.WHOLE_ENTITY` for the
 entity itself."""
 
 SET_ASIDE_SQL = (
-    f"event_role string, entity_name string, {RECORD_ID} string, "
-    "event_generation bigint, event_batch_number bigint, event_ordinal bigint, "
-    f"{ORDER[0]} bigint, {ORDER[1]} bigint, {ORDER[2]} bigint, "
+    f"event_role string, entity_name string, {RECORD_ID} string, {EVENT_ORDER_SQL}, {ORDER_SQL}, "
     f"{COMMITTED_AT} timestamp, {READ_AT} timestamp, quarantine_reason string, change_type string, "
     "record_ids array<string>, transaction_key string, sequence_number int, event_identity string, "
     "named_ids array<string>, is_wide boolean, event_text string"
@@ -41,44 +40,35 @@ SET_ASIDE_SQL = (
 """Events beside the records, one partition for each role; key `SET_ASIDE_KEY`. Columns that a role
 does not use are null; a key's are empty, or 0."""
 
-SET_ASIDE_KEY = (
-    "event_role",
-    "entity_name",
-    RECORD_ID,
-    "event_generation",
-    "event_batch_number",
-    "event_ordinal",
-)
+SET_ASIDE_KEY = ("event_role", "entity_name", RECORD_ID, *EVENT_ORDER)
 
 KEPT = "kept"
 KEPT_SQL = (
-    f"entity_name string, {RECORD_ID} string, event_generation bigint, event_batch_number bigint, "
-    f"event_ordinal bigint, {COMMITTED_AT} timestamp, event_text string"
+    f"entity_name string, {RECORD_ID} string, {EVENT_ORDER_SQL}, {COMMITTED_AT} timestamp, "
+    "event_text string"
 )
 """Role: events that wait for an entity snapshot of their record or entity. `event_text` is
 `serial.to_text`."""
 
 OPEN_TRANSACTION = "open_transaction"
 OPEN_TRANSACTION_SQL = (
-    "event_generation bigint, event_batch_number bigint, event_ordinal bigint, entity_name string, "
-    "change_type string, record_ids array<string>, transaction_key string, sequence_number int, "
-    f"{COMMITTED_AT} timestamp, event_identity string, named_ids array<string>, is_wide boolean, "
-    "event_text string"
+    f"{EVENT_ORDER_SQL}, entity_name string, change_type string, record_ids array<string>, "
+    f"transaction_key string, sequence_number int, {COMMITTED_AT} timestamp, "
+    "event_identity string, named_ids array<string>, is_wide boolean, event_text string"
 )
 """Role: the last transaction of a batch, whose rest may still come. Of these rows, those from
 `Progress.open_from` up to the last batch count; a run removes others that it finds."""
 
 UNAPPLIED = "unapplied"
 UNAPPLIED_SQL = (
-    "entity_name string, event_generation bigint, event_batch_number bigint, event_ordinal bigint, "
-    "quarantine_reason string, event_text string"
+    f"entity_name string, {EVENT_ORDER_SQL}, quarantine_reason string, event_text string"
 )
 """Role: events that cannot be applied, each with the reason."""
 
 TOMBSTONES = "tombstones"
 TOMBSTONES_SQL = (
-    f"entity_name string, {RECORD_ID} string, {ORDER[0]} bigint, {ORDER[1]} bigint, "
-    f"{ORDER[2]} bigint, {COMMITTED_AT} timestamp, {READ_AT} timestamp"
+    f"entity_name string, {RECORD_ID} string, {ORDER_SQL}, {COMMITTED_AT} timestamp, "
+    f"{READ_AT} timestamp"
 )
 """Role: deleted records, where `deletions` is `delete`. A tombstone stays when its record comes
 back: of row and tombstone the later order counts, and the row where both have the same."""
@@ -90,10 +80,7 @@ ROLES = {
     TOMBSTONES: TOMBSTONES_SQL,
 }
 
-SEEN_SQL = (
-    "event_identity string, event_generation bigint, event_batch_number bigint, "
-    "event_ordinal bigint, seen_at timestamp"
-)
+SEEN_SQL = f"event_identity string, {EVENT_ORDER_SQL}, seen_at timestamp"
 """Identities of applied and kept events; the least order of an identity counts."""
 
 APPLIED_THROUGH, WRITER, ENTITIES = "applied_through", "writer_token", "entities_read"

@@ -347,7 +347,7 @@ def event_rows(changes: Sequence[Change]) -> pa.RecordBatch:
         "committed_at": pa.timestamp("us", tz="UTC"),
         "sequence_number": pa.int32(),
         "is_wide": pa.bool_(),
-        **{f"event_{part}": pa.int64() for part in ("generation", "batch_number", "ordinal")},
+        **dict.fromkeys(tables.EVENT_ORDER, pa.int64()),
     }
     rows = [_row(change) for change in changes]
     return pa.RecordBatch.from_arrays(

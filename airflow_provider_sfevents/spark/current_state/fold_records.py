@@ -16,10 +16,11 @@ import pyarrow.compute as pc
 
 from airflow_provider_sfevents.spark.avro.arrow_columns import arrow_type
 from airflow_provider_sfevents.spark.changes import serial
+from airflow_provider_sfevents.spark.changes.order import EventOrder
 from airflow_provider_sfevents.spark.changes.plan import for_record, of_records
 from airflow_provider_sfevents.spark.changes.record import Done, Known, Outcome, RecordState, fold
 from airflow_provider_sfevents.spark.changes.snapshot_rules import fold_snapshot
-from airflow_provider_sfevents.spark.changes.tables import RECORD_ID
+from airflow_provider_sfevents.spark.changes.tables import EVENT_ORDER, ORDER, RECORD_ID
 from airflow_provider_sfevents.spark.current_state.event_rows import event_of
 from airflow_provider_sfevents.spark.current_state.frames import plain_values, rows_of
 from airflow_provider_sfevents.spark.current_state.record_history import changed_intervals
@@ -58,8 +59,8 @@ PARTIAL = "row_partial"
 _MANY_ALIKE = 4
 """So many records that are alike are folded as one."""
 
-_INSTANT, _ORDER = pa.timestamp("us", tz="UTC"), ("generation", "batch_number", "ordinal")
-_EVENT = [(f"event_{part}", pa.int64()) for part in _ORDER]
+_INSTANT = pa.timestamp("us", tz="UTC")
+_EVENT = [(name, pa.int64()) for name in EVENT_ORDER]
 _TEXT = ("event_text", pa.string())
 _OUTCOME: dict[str, pa.DataType] = {
     RECORD_ID: pa.string(),
@@ -72,12 +73,12 @@ _OUTCOME: dict[str, pa.DataType] = {
     "resync_reasons": pa.list_(pa.string()),
     "resync_detail": pa.string(),
     "kept_events": pa.list_(pa.struct([*_EVENT, ("committed_at", _INSTANT), _TEXT])),
-    **{f"settled_{part}": pa.int64() for part in _ORDER},
+    **{f"settled_{part}": pa.int64() for part in EventOrder._fields},
     "put_aside": pa.list_(pa.struct([*_EVENT, ("quarantine_reason", pa.string()), _TEXT])),
     "fold_counts": pa.map_(pa.string(), pa.int32()),
     "read_answer": pa.string(),
     "is_deleted": pa.bool_(),
-    **{f"applied_{part}": pa.int64() for part in _ORDER},
+    **dict.fromkeys(ORDER, pa.int64()),
     "committed_at": _INSTANT,
     "read_at": _INSTANT,
 }
@@ -120,9 +121,9 @@ class Folding:
         own = {column.name: arrow_type(column.type) for column in self.layout.columns}
         if not self.history:
             return pa.schema({**_OUTCOME, **own})
-        applied = {f"applied_{part}": pa.int64() for part in _ORDER}
+        order = dict.fromkeys(ORDER, pa.int64())
         spans = {"valid_from": _INSTANT, "valid_to": _INSTANT, "was_read": pa.bool_()}
-        interval = pa.list_(pa.struct({RECORD_ID: pa.string(), **applied, **spans, **own}))
+        interval = pa.list_(pa.struct({RECORD_ID: pa.string(), **order, **spans, **own}))
         return pa.schema({**_OUTCOME, **own, "past_closes": interval, "past_opens": interval})
 
 

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 
 _KEY = ["entity_name", tables.RECORD_ID]
-_ORDER = ["event_generation", "event_batch_number", "event_ordinal"]
 _ANSWERED = "_answered"
 
 
@@ -178,7 +177,7 @@ class Commits:
 
     def unapplied(self, wide: Sequence[tuple[Change, str]]) -> None:
         sources: list[DataFrame] = []
-        names = ["entity_name", *_ORDER, "quarantine_reason", "event_text"]
+        names = ["entity_name", *tables.EVENT_ORDER, "quarantine_reason", "event_text"]
         keys = names[:4]
         if self._number("rows_aside"):
             exploded = self._union(*_KEY, "put_aside", where="size(put_aside) > 0")
@@ -267,12 +266,12 @@ class Commits:
     def _settled(self, drop_wide: str) -> DataFrame:
         """Select the kept events that are answered, except those that are kept again."""
         kept = self._state.set_aside(tables.KEPT)
-        names = [*_KEY, *_ORDER]
+        names = [*_KEY, *tables.EVENT_ORDER]
         settled = [f"settled_{part}" for part in ("generation", "batch_number", "ordinal")]
         rows = self._union(*_KEY, *settled, "kept_events", where="settled_generation IS NOT NULL")
         met = kept.select(*names).join(rows, on=_KEY)
-        over = f"struct({', '.join(_ORDER)}) <= struct({', '.join(settled)})"
-        anew = " AND ".join(f"one.{name} = {name}" for name in _ORDER)
+        over = f"struct({', '.join(tables.EVENT_ORDER)}) <= struct({', '.join(settled)})"
+        anew = " AND ".join(f"one.{name} = {name}" for name in tables.EVENT_ORDER)
         gone = met.where(f"{over} AND NOT exists(kept_events, one -> {anew})")
         found = [gone.select(*names)]
         if drop_wide:

@@ -43,9 +43,8 @@ def history_sql(layout: Layout) -> str:
     The key is record, order and beginning: several snapshots after one event have that event's
     order.
     """
-    order = ", ".join(f"{name} bigint" for name in tables.ORDER)
     times = f"{VALID_FROM} timestamp, {VALID_TO} timestamp"
-    own = f"{tables.RECORD_ID} string, {order}, {times}, {WAS_READ} boolean"
+    own = f"{tables.RECORD_ID} string, {tables.ORDER_SQL}, {times}, {WAS_READ} boolean"
     return _joined(own, fields_sql(layout))
 
 

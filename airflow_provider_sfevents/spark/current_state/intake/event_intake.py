@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.current_state.intake.event_order import Ordered
     from airflow_provider_sfevents.spark.current_state.state_tables import StateTables
 
-_ORDER = ("event_generation", "event_batch_number", "event_ordinal")
+_ORDER = tables.EVENT_ORDER
 _PLACE = f"struct({', '.join(_ORDER)})"
 _PLACED = (
     *_ORDER,
@@ -202,9 +202,8 @@ class Arrived:
 
     def _in_driver_sorted(self, rows: Iterable[Mapping[str, object]], ended_by: str) -> Ordered:
         found = of_rows(rows, ended_by)
-        columns = ", ".join(f"{name} bigint" for name in _ORDER)
         orders = [order_parts(one, "event") for one in found.repeats]
-        self.repeats = local_rows(self._spark, orders, columns)
+        self.repeats = local_rows(self._spark, orders, tables.EVENT_ORDER_SQL)
         return found
 
     def find(self, sources: Sequence[Find]) -> None:

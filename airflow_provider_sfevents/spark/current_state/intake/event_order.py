@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from airflow_provider_sfevents.spark.changes.order import EventOrder
 from airflow_provider_sfevents.spark.changes.plan import Summary, summarised
+from airflow_provider_sfevents.spark.changes.tables import EVENT_ORDER, EVENT_ORDER_SQL
 from airflow_provider_sfevents.spark.changes.transactions import Sortable, sort
 from airflow_provider_sfevents.spark.current_state.event_rows import event_of
 from airflow_provider_sfevents.spark.current_state.frames import rows_of
@@ -26,9 +27,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sfevents.spark.changes.event import Change
 
-ANSWER_SQL = (
-    "event_generation bigint, event_batch_number bigint, event_ordinal bigint, answer binary"
-)
+ANSWER_SQL = f"{EVENT_ORDER_SQL}, answer binary"
 
 
 class Placed(NamedTuple):
@@ -117,8 +116,7 @@ def in_task(ended_by: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Rec
     answer = pickle.dumps(replace(found, repeats=()))
     columns = [pa.array([*parts, None], pa.int64()) for parts in orders]
     columns.append(pa.array([*(None for _ in found.repeats), answer], pa.binary()))
-    names = [column.split()[0] for column in ANSWER_SQL.split(", ")]
-    yield pa.RecordBatch.from_arrays(columns, names=names)
+    yield pa.RecordBatch.from_arrays(columns, names=[*EVENT_ORDER, "answer"])
 
 
 def answered(answer: bytes) -> Ordered:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.current_state.apply_run import ApplyRun
     from airflow_provider_sfevents.spark.current_state.state_tables import StateTables
 
-_KEY = ["event_identity", "event_generation", "event_batch_number", "event_ordinal"]
+_KEY = ["event_identity", *tables.EVENT_ORDER]
 _SWEEP_EVERY = 10
 
 FIRST = ("seen_generation", "seen_batch_number", "seen_ordinal")
@@ -53,7 +53,7 @@ def met(seen: DataFrame, events: DataFrame) -> DataFrame:
         "xxhash64(event_identity) AS identity_hash"
     )
     is_one = F.expr("xxhash64(event_identity) = identity_hash")
-    order = _KEY[1:]
+    order = tables.EVENT_ORDER
     return (
         seen.join(F.broadcast(hashes), is_one, "left_semi")
         .groupBy("event_identity")
