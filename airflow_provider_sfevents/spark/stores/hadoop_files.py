@@ -13,6 +13,7 @@ from uuid import uuid4
 from airflow_provider_sfevents.exceptions import ConfigurationError, StagingError
 from airflow_provider_sfevents.spark.stores.parquet_footers import Footer
 from airflow_provider_sfevents.spark.stores.storage_jars import no_store
+from airflow_provider_sfevents.spark.stores.unreadable_files import refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -265,6 +266,4 @@ def _named(url: str) -> Iterator[None]:
         said = " ".join(str(error.java_exception.toString()).split())
         if unknown := no_store(said):
             raise ConfigurationError(f"{url}: {unknown}") from error
-        raise StagingError(
-            f"{url}: {said}. The batch stays staged; once this is mended, run the task again."
-        ) from error
+        raise refused(url, said) from error

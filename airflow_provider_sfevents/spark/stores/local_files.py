@@ -15,6 +15,7 @@ from pyarrow import ArrowException
 
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.spark.stores.parquet_footers import Footer, footer_of
+from airflow_provider_sfevents.spark.stores.unreadable_files import refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -166,17 +167,11 @@ def _named(url: str) -> Iterator[None]:
     try:
         yield
     except (FileExistsError, NotADirectoryError) as error:
-        raise _refused(url, f"{error.filename} is not a directory") from error
+        raise refused(url, f"{error.filename} is not a directory") from error
     except (PermissionError, FileNotFoundError) as error:
         said = f"{error.strerror}. Check the path, and that Spark's user may read and write there"
-        raise _refused(url, said) from error
+        raise refused(url, said) from error
     except OSError as error:
-        raise _refused(url, error.strerror or str(error)) from error
+        raise refused(url, error.strerror or str(error)) from error
     except ArrowException as error:
-        raise _refused(url, " ".join(str(error).split())) from error
-
-
-def _refused(url: str, said: str) -> StagingError:
-    return StagingError(
-        f"{url}: {said}. The batch stays staged; once this is mended, run the task again."
-    )
+        raise refused(url, " ".join(str(error).split())) from error

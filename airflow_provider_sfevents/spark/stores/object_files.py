@@ -10,8 +10,9 @@ from collections.abc import Callable
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sfevents.exceptions import ConfigurationError, SfEventsError, StagingError
+from airflow_provider_sfevents.exceptions import ConfigurationError, SfEventsError
 from airflow_provider_sfevents.spark.stores.parquet_footers import Footer, footer_of
+from airflow_provider_sfevents.spark.stores.unreadable_files import refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -127,9 +128,7 @@ class ObjectFiles:
             raise
         except Exception as error:
             said = " ".join(str(error).split()) or type(error).__name__
-            raise StagingError(
-                f"{url}: {said}. The batch stays staged; once this is mended, run the task again."
-            ) from error
+            raise refused(url, said) from error
 
 
 FOLDER = ".folder"

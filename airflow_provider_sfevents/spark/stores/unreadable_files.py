@@ -1,4 +1,4 @@
-"""Files that PyArrow cannot read, and their names in errors."""
+"""Errors of files: those that a store refuses, and those that PyArrow cannot read."""
 
 from __future__ import annotations
 
@@ -18,6 +18,13 @@ _ROWS = 10_000
 
 class FileGoneError(StagingError):
     """A file of the staging area is not there (any more)."""
+
+
+def refused(url: str, said: str) -> StagingError:
+    """Make the error for an operation on a file that its store refuses."""
+    return StagingError(
+        f"{url}: {said}. The batch stays staged; once this is mended, run the task again."
+    )
 
 
 @contextmanager
