@@ -50,9 +50,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.current_state.apply_run import ApplyRun
     from airflow_provider_sfevents.spark.current_state.intake.event_intake import Arrived
     from airflow_provider_sfevents.spark.current_state.intake.event_order import Ordered
-    from airflow_provider_sfevents.spark.current_state.state_tables import (
-        EntityResync,
-    )
+    from airflow_provider_sfevents.spark.current_state.state_tables import EntityResync
     from airflow_provider_sfevents.spark.schema.field_types import Column
 
 
@@ -88,7 +86,6 @@ class _Sorted:
 
     :param record: as of `EntityLayouts`.
     :param layouts: of all entities that have events or an entry.
-    :param told: entities that have events.
     """
 
     record: Callable[[], None]
@@ -97,7 +94,6 @@ class _Sorted:
     layouts: Mapping[str, Layout]
     plan: ApplyPlan
     released: DataFrame
-    told: set[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,8 +166,7 @@ def _sort(
     progress = progress_of(run.progress)
     order = arrived.sort(batch.ended_by, progress)
     states = state_tables.entity_states(run.entities, started.entries)
-    told = set(order.summary.first_at)
-    recorded = (told | states.keys()) - own.layouts.keys()
+    recorded = (order.summary.first_at.keys() | states.keys()) - own.layouts.keys()
     layouts = {**own.layouts, **{entity: recorded_layout(run, entity) for entity in recorded}}
     plan = plan_batch(
         progress,
@@ -192,7 +187,6 @@ def _sort(
         layouts=layouts,
         plan=plan,
         released=released_events(arrived, order),
-        told=told,
     )
 
 
@@ -291,7 +285,7 @@ def _fold_all(begun: Future[Started], sorting: Future[_Sorted | None]) -> list[E
 def _folded(started: Started, found: _Sorted, entity: str) -> EntityOutcomes | None:
     """Fold an entity's events into its records; None if no record is touched."""
     run, wide = started.run, found.plan.entities[entity]
-    if entity not in found.told and not wide.prefix_updates:
+    if entity not in found.order.summary.first_at and not wide.prefix_updates:
         return None
     own = touched(run.state.spark, started.arrived, found.released, entity)
     folding = Folding(

@@ -24,10 +24,7 @@ from airflow_provider_sfevents.spark.changes import serial, tables
 from airflow_provider_sfevents.spark.changes.event import Change
 from airflow_provider_sfevents.spark.current_state.frames import rows_of
 from airflow_provider_sfevents.spark.current_state.state_rows import order_of, order_parts
-from airflow_provider_sfevents.spark.current_state.value_translation import (
-    Translation,
-    converted,
-)
+from airflow_provider_sfevents.spark.current_state.value_translation import Translation, converted
 from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.schema.field_types import quoted, without_logical_types
 from airflow_provider_sfevents.staging.payload_bounds import is_bounded

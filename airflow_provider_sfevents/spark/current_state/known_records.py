@@ -29,10 +29,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sfevents.spark.current_state.fold_records import Folding
     from airflow_provider_sfevents.spark.current_state.intake.event_intake import Touched
-    from airflow_provider_sfevents.spark.current_state.state_tables import (
-        EntityResync,
-        StateTables,
-    )
+    from airflow_provider_sfevents.spark.current_state.state_tables import EntityResync, StateTables
 
 _ID = tables.RECORD_ID
 

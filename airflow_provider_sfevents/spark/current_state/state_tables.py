@@ -160,25 +160,17 @@ class StateTables:
 
         :param with_statistics: as of `table_options.statistics`; empty: the format's default.
         """
-        target = self._dialect.identifier(table)
+        target, using = self._dialect.identifier(table), self._dialect.using
         wanted = parsed(columns)
         if not self.exists(table):
-            self.spark.sql(
-                statements.create(
-                    target,
-                    self._dialect.using,
-                    wanted,
-                    _PARTITIONS.get(table, self._dialect.layout),
-                    {
-                        name: value
-                        for name, value in self._dialect.properties.items()
-                        # Those of a landing's own columns mean nothing here, and Iceberg refuses
-                        # them.
-                        if name.rpartition(".column.")[2] in (name, *wanted.names)
-                    }
-                    | statistics(self._dialect.using, with_statistics),
-                )
-            )
+            layout = _PARTITIONS.get(table, self._dialect.layout)
+            properties = {
+                name: value
+                for name, value in self._dialect.properties.items()
+                # Those of a landing's own columns mean nothing here, and Iceberg refuses them.
+                if name.rpartition(".column.")[2] in (name, *wanted.names)
+            } | statistics(using, with_statistics)
+            self.spark.sql(statements.create(target, using, wanted, layout, properties))
         self._dialect.check_table(table)
         if lacking := statements.add_columns(target, self.rows(table, columns).schema, wanted):
             self.spark.sql(lacking)

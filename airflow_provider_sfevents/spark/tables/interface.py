@@ -119,7 +119,7 @@ class Ledger(Protocol):
     label: str
 
     def version(self) -> object:
-        """Text that changes with each commit; read without a Spark job if possible."""
+        """Value that changes with each commit; read without a Spark job if possible."""
         ...
 
     def view(self, batch_id: str) -> LedgerView:

@@ -31,10 +31,7 @@ from airflow_provider_sfevents.spark.current_state.frames import (
     read_here,
     together,
 )
-from airflow_provider_sfevents.spark.current_state.value_translation import (
-    Translation,
-    translation,
-)
+from airflow_provider_sfevents.spark.current_state.value_translation import Translation, translation
 from airflow_provider_sfevents.spark.landing.staged_batch import events_by_schema
 from airflow_provider_sfevents.spark.schema.event_columns import evolved
 from airflow_provider_sfevents.spark.side_by_side import side_by_side

@@ -62,7 +62,6 @@ class MergedLedger:
         self._is_ready = False
 
     def version(self) -> object:
-        """Text that is equal as long as nothing has changed; empty if there is no ledger yet."""
         return self._dialect.version(ledger.TABLE) if self._exists() else ""
 
     def view(self, batch_id: str) -> LedgerView:
@@ -74,7 +73,6 @@ class MergedLedger:
         return ledger.view_of(rows.toArrow().to_pylist(), batch_id)
 
     def rows(self) -> DataFrame:
-        """Read all rows, once for each batch."""
         if not self._exists():
             return self._spark.createDataFrame([], ledger.columns())
         return self._rows().where("`revision` > 0")

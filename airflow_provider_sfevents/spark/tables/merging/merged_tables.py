@@ -194,32 +194,23 @@ class MergedTables:
 
     def _make_ready(self, table: str, wanted: StructType) -> None:
         """Make the table, or add the columns that it lacks."""
-        target = self._dialect.identifier(table)
-        if table not in self._seen and not self._dialect.exists(table):
+        dialect, target = self._dialect, self._dialect.identifier(table)
+        if table not in self._seen and not dialect.exists(table):
             self.spark.sql(
-                statements.create(
-                    target,
-                    self._dialect.using,
-                    wanted,
-                    self._dialect.layout,
-                    self._dialect.properties,
-                )
+                statements.create(target, dialect.using, wanted, dialect.layout, dialect.properties)
             )
         had = self._rows(table).schema
-        self._check_columns(table, had)
-        self._dialect.check_table(table)
-        if lacking := statements.add_columns(target, had, wanted):
-            logger.info("%s: %s", self.label(table), lacking)
-            self.spark.sql(lacking)
-        else:
-            self._ready[table] = had
-
-    def _check_columns(self, table: str, had: StructType) -> None:
         if missing := [name for name in _NEEDED if name not in had.names]:
             raise ConfigurationError(
                 f"The table {self.label(table)} has no column {' and no '.join(missing)}: it was "
                 "not made by a landing. Nothing was landed in it; land in another place."
             )
+        dialect.check_table(table)
+        if lacking := statements.add_columns(target, had, wanted):
+            logger.info("%s: %s", self.label(table), lacking)
+            self.spark.sql(lacking)
+        else:
+            self._ready[table] = had
 
     def _bring_in(self, table: str, dates: Collection[str], attempt: Attempt) -> bool:
         """Commit a table's rows; False if they have to be counted there."""

@@ -70,7 +70,6 @@ class FileLedger:
         self.label = f"{root}/{ledger.TABLE}"
 
     def version(self) -> object:
-        """Text that is equal as long as nothing has changed."""
         return self._names()
 
     def view(self, batch_id: str) -> LedgerView:
@@ -82,7 +81,6 @@ class FileLedger:
         """Nothing to do: an attempt whose folder has been removed has no file to rename."""
 
     def rows(self) -> DataFrame:
-        """Read all rows, once for each batch."""
         from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 
         rows = self._frame()
