@@ -245,7 +245,7 @@ class TopicFolder:
         """Read the manifests of the batches that are kept, newest first, one by one."""
         for epoch in reversed(self.epochs_in_order()):
             for batch_number in reversed(self.batch_numbers(epoch)):
-                manifest = self.batch(epoch, batch_number).read_manifest()
+                manifest = self.batch(epoch, batch_number).sound_manifest()
                 if manifest is not None:
                     yield manifest
 
@@ -358,7 +358,7 @@ class TopicFolder:
         """
         batch_numbers = self.batch_numbers(epoch)
         manifests = (
-            self.batch(epoch, batch_number).read_manifest() for batch_number in batch_numbers
+            self.batch(epoch, batch_number).sound_manifest() for batch_number in batch_numbers
         )
         staged = next((one.created_at for one in manifests if one is not None), _NOT_YET)
         return staged if batch_numbers else ""

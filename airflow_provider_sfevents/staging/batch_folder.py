@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import threading
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
     from airflow_provider_sfevents.staging.lease_holder import LeaseHolder
     from airflow_provider_sfevents.staging.parts.part_writer import Limits, PartWriter
+
+log = logging.getLogger(__name__)
 
 _PART_PREFIX, _PART_SUFFIX = "part-", ".parquet"
 _SCHEMA_SUFFIX = ".avsc"
@@ -166,12 +169,23 @@ class BatchFolder:
         )
 
     def read_manifest(self) -> Manifest | None:
+        return self._parse_manifest(durable_files.read(self.folder / layout.MANIFEST))
+
+    def sound_manifest(self) -> Manifest | None:
+        """Read the manifest where others can do instead; one that cannot be parsed counts as none.
+
+        :raises StagingError: the file cannot be read.
+        """
         data = durable_files.read(self.folder / layout.MANIFEST)
-        return (
-            Manifest.from_json(_text(data), str(self.folder / layout.MANIFEST))
-            if data is not None
-            else None
-        )
+        try:
+            return self._parse_manifest(data)
+        except StagingError as error:
+            log.warning("The manifest of batch %s is left out: %s", self.batch_id, error)
+            return None
+
+    def _parse_manifest(self, data: bytes | None) -> Manifest | None:
+        place = str(self.folder / layout.MANIFEST)
+        return Manifest.from_json(_text(data), place) if data is not None else None
 
     def create_manifest(self, manifest: Manifest) -> Manifest:
         """Mark the batch as staged; returns the manifest that counts: this one or an earlier one.

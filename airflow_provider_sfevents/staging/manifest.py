@@ -168,7 +168,8 @@ class Manifest:
         value = _versioned(
             text,
             where,
-            "the next run stages the batch again, from the complete files beside it",
+            "the next run stages the batch again, from the complete files beside it, unless the "
+            "position is beyond it",
         )
         try:
             return cls(
@@ -236,7 +237,10 @@ class Receipt:
         :raises StagingError: the text is no receipt of a version that this code reads.
         """
         value = _versioned(
-            text, where, "the next run lands the batch again, which replaces its rows"
+            text,
+            where,
+            "the next run lands the batch again, which replaces its rows, unless the position is "
+            "beyond it",
         )
         try:
             return cls(**value)

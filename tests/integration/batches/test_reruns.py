@@ -95,6 +95,33 @@ def test_a_retry_without_a_batch_goes_on_as_its_first_try(
     assert (staged.manifest.events, consumer.position.batch_number) == (2, 2)
 
 
+def test_a_retry_fetches_beside_a_damaged_old_manifest(
+    bus: Emulator, consumer: Consumer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A damaged manifest of an old batch is named in the log, and fails no retry."""
+    oldest, _ = run_days(bus, consumer, 2)
+    damaged = consumer.root / oldest.folder.folder / layout.MANIFEST
+    damaged.write_text('{"version": 1, "org')
+    publish(bus, 40, 2)
+    consumer.run = replace(run_of(3), try_number=2)
+    staged = consumer.run_once()
+    assert isinstance(staged, Staged)
+    assert (staged.manifest.events, consumer.position.batch_number) == (2, 3)
+    assert f"left out: {damaged} is not readable as JSON" in caplog.text
+
+
+def test_a_cleared_run_whose_manifest_is_damaged_is_refused(
+    bus: Emulator, consumer: Consumer
+) -> None:
+    """A cleared run whose manifest is damaged fetches no live events, as if it were swept."""
+    done = run_days(bus, consumer, 2)
+    (consumer.root / done[0].folder.folder / layout.MANIFEST).write_text("")
+    publish(bus, 40, 2)
+    clear(consumer, 1)
+    with pytest.raises(PositionConflictError, match="Live events are not fetched for a past run"):
+        consumer.stage()
+
+
 def test_a_cleared_run_that_is_the_newest_fetches(bus: Emulator, consumer: Consumer) -> None:
     """A cleared run without events fetches if it is the newest run."""
     run_days(bus, consumer, 1)
