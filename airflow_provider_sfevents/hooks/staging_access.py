@@ -17,6 +17,7 @@ from airflow.sdk import ObjectStoragePath
 from airflow_provider_sfevents.exceptions import ConfigurationError, LeaseHeldError
 from airflow_provider_sfevents.hooks.executors import require_shared_default
 from airflow_provider_sfevents.hooks.staging_mode import configured_modes
+from airflow_provider_sfevents.spark.tables.naming import check_no_pattern
 from airflow_provider_sfevents.staging import layout, leases
 from airflow_provider_sfevents.staging.area import StagingArea, TopicFolder
 from airflow_provider_sfevents.staging.batch_folder import BatchFolder
@@ -39,8 +40,8 @@ _CLOSE = {"private": "go-rwx", "group": "g-w,o-rwx"}
 def staging_root(url: str | None) -> ObjectStoragePath:
     """Return the staging area's root; by default the folder `sfevents` below `AIRFLOW_HOME`.
 
-    :raises ConfigurationError: it is no URL or absolute path, its store is not installed, or a
-        staging setting is wrong.
+    :raises ConfigurationError: it is no URL or absolute path, Spark would read it as a pattern,
+        its store is not installed, or a staging setting is wrong.
     """
     file_modes.use(configured_modes())
     if url and not _is_absolute(url):
@@ -49,8 +50,10 @@ def staging_root(url: str | None) -> ObjectStoragePath:
             "area of its own. Give a folder as file:///path or an object store as "
             "s3://bucket/path; if it is a template, give the value that it stands for."
         )
+    url = url or f"file://{AIRFLOW_HOME}/sfevents"
+    check_no_pattern(url, "staging")
     try:
-        root = ObjectStoragePath(url or f"file://{AIRFLOW_HOME}/sfevents")
+        root = ObjectStoragePath(url)
         root.fs  # noqa: B018 - looks the store up, which says when its package is missing
     except (ValueError, ImportError) as error:
         raise ConfigurationError(

@@ -78,8 +78,11 @@ def tell_tables(context: Context, done: Mapping[str, Any]) -> None:
 
 
 def table_uri(table: str) -> str:
-    """Return the URI of a table's asset: its URL, or the name that a catalog knows it by."""
-    return f"file://{table}" if table.startswith("/") else table
+    """Return the URI of a table's asset: its URL, or the name that a catalog knows it by.
+
+    Airflow drops what follows a `#`, so that of a path is encoded.
+    """
+    return (f"file://{table}" if table.startswith("/") else table).replace("#", "%23")
 
 
 def dataset_name(table: str) -> tuple[str, str] | None:

@@ -64,6 +64,7 @@ class CurrentStateOptions:
                 "table_format='delta' or 'iceberg'."
             )
         naming.place_of(self.current_state, self.table_format, "current_state")
+        naming.check_no_pattern(self.landing_folder, "landing_folder")
         require_known("deletions", self.deletions, DELETIONS)
         require_known("row_changes", self.row_changes, ROW_CHANGES)
 

@@ -95,6 +95,7 @@ class LandingOptions:
 
     def check(self) -> None:
         naming.check_tables(self.table, self.table_format, self.partition_by)
+        naming.check_no_pattern(self.landing_folder, "landing_folder")
         check_table_options(self.table_format, self.table_options())
         if self.max_quarantined is not None and self.max_quarantined < 0:
             raise ConfigurationError(

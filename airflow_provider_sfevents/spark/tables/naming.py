@@ -35,6 +35,7 @@ SESSION_CATALOG = "spark_catalog"
 
 _PART = r"[A-Za-z_][\w-]*"
 _NAME = re.compile(rf"{_PART}(?:\.{_PART})*", re.ASCII)
+_PATTERN = re.compile(r"[][{}*?\\]")
 _RENAMES_NOT = re.compile(r"(?:s3[an]?|gs|oss|cosn?)://")
 
 
@@ -77,6 +78,7 @@ def place_of(table: str, table_format: str, argument: str = "table") -> Place:
                 f"no catalog. Give a root URL (for a folder of "
                 f"this name './{table}'), or table_format='delta' or 'iceberg'."
             )
+        check_no_pattern(table, argument)
         return Folder(root=table.rstrip("/"))
     if "/" in table:
         return Folder(root=_checked_root(table, table_format, argument))
@@ -109,6 +111,19 @@ def check_tables(table: str, table_format: str, partition_by: str) -> None:
     place_of(table, table_format)
 
 
+def check_no_pattern(url: str, argument: str) -> None:
+    """Refuse a URL that Spark would read as a pattern: of other folders, or of none.
+
+    :raises ConfigurationError: it holds a character of Hadoop's patterns.
+    """
+    if found := _PATTERN.search(url):
+        raise ConfigurationError(
+            f"{argument}={url!r} holds {found.group()!r}, and Spark reads such a path as a "
+            "pattern, which other folders may match. Give a path without any of [ ] { } * ? and "
+            "\\."
+        )
+
+
 def looks_named(table: str) -> bool:
     """Tell whether a text looks like a name in a catalog rather than a folder."""
     return "." in table and bool(_NAME.fullmatch(table))
@@ -120,6 +135,7 @@ def renames_in_one_step(root: str) -> bool:
 
 
 def _checked_root(table: str, table_format: str, argument: str) -> str:
+    check_no_pattern(table, argument)
     root = table.rstrip("/")
     if table_format == ICEBERG and "/" not in root.partition("://")[2 if "://" in root else 0]:
         raise ConfigurationError(

@@ -33,9 +33,18 @@ if TYPE_CHECKING:
         ({"staging": "nosuch://bucket/path"}, "cannot be opened"),
         ({"staging": "None"}, "staging='None' is neither a URL nor an absolute path"),
         ({"staging": "file://lake"}, "staging='file://lake' is neither a URL nor an absolute path"),
+        ({"staging": "/lake/[x]"}, "staging='/lake/[x]' holds '[', and Spark reads"),
         ({"position_store": "no.such.store"}, "'no.such.store' is not a store"),
     ],
-    ids=["topic", "connection", "staging", "a template without a value", "a slash less", "store"],
+    ids=[
+        "topic",
+        "connection",
+        "staging",
+        "a template without a value",
+        "a slash less",
+        "pattern",
+        "store",
+    ],
 )
 def test_a_mistake_is_not_waited_out(
     waits: Waits, bus: Emulator, mode: dict[str, Any], arguments: dict[str, Any], said: str

@@ -58,6 +58,19 @@ def test_assets_are_named_by_the_table() -> None:
     ]
 
 
+def test_a_table_in_a_folder_with_a_hash_has_an_asset_of_its_own() -> None:
+    """Airflow drops what follows a # in a URI, so a # of a path is encoded."""
+    uris = {
+        Asset(table_uri(f"{lake}/{name}")).uri for lake in ("/a#b", "s3a://a#b") for name in "AB"
+    }
+    assert uris == {
+        "file:///a%23b/A",
+        "file:///a%23b/B",
+        "s3a://a%23b/A",
+        "s3a://a%23b/B",
+    }
+
+
 @pytest.mark.parametrize(
     ("arguments", "kept"),
     [({}, [Asset("of_dag")]), ({"outlets": Asset("a")}, [Asset("a")]), ({"outlets": []}, [])],

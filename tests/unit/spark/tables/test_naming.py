@@ -57,6 +57,14 @@ def test_what_is_neither_is_refused_with_the_remedy(
         place_of(table, table_format)
 
 
+@pytest.mark.parametrize("character", list("[]{}*?\\"))
+@pytest.mark.parametrize("table_format", ["parquet", "delta", "iceberg"])
+def test_a_path_that_spark_reads_as_a_pattern_is_refused(table_format: str, character: str) -> None:
+    """Spark would read the tables of other folders that match, or find none."""
+    with pytest.raises(ConfigurationError, match=r"^table=.* as a pattern.*Give a path without"):
+        place_of(f"/lake/{character}/sales", table_format)
+
+
 @pytest.mark.parametrize(
     ("table_format", "partition_by", "said"),
     [
