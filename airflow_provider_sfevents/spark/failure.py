@@ -35,6 +35,7 @@ _UNREADABLE = re.compile(
     r"\[FAILED_READ_FILE\.(?P<why>\w+)\] "
     r"Encountered error while reading file (?P<url>\S+?)\.?(?:\s|$)"
 )
+_UNMAPPABLE = re.compile(r"unmappable characters: (?P<path>[^\n]+)")
 _PATH = re.compile(r"(?:file:|s3a?:|hdfs:|gs:|abfss?:)?/[^\s:\]]+")
 
 
@@ -125,6 +126,12 @@ def _of_jars(text: str) -> str:
 def _of_files(text: str) -> str:
     if unreadable := _UNREADABLE.search(text):
         return _unreadable(unquote(unreadable["url"]), unreadable["why"])
+    if unmappable := _UNMAPPABLE.search(text):
+        return (
+            f"Spark's Java cannot name the file {unmappable['path'].strip()}: its locale lacks "
+            "some of these characters. Set LC_ALL=C.UTF-8 where the driver and the executors run, "
+            "or give a path in ASCII."
+        )
     if storage := _STORAGE.search(text):
         where = _PATH.search(text)
         return (

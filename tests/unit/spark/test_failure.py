@@ -84,6 +84,13 @@ PythonRunner.scala:645)
         ),
         (
             RuntimeError(
+                "IllegalArgumentException: Malformed input or input contains unmappable characters: "
+                "/läke/_landing\n\tat"
+            ),
+            "Spark's Java cannot name the file /läke/_landing: its locale lacks some of these",
+        ),
+        (
+            RuntimeError(
                 "Caused by: SparkException: [FAILED_READ_FILE.NO_HINT] Encountered error while reading file "
                 "file:///my%20lake/Order__e/old.parquet. \n SQLSTATE: KD001\n\tat"
             ),
@@ -108,6 +115,7 @@ PythonRunner.scala:645)
         "no Google",
         "no pyarrow, as pyspark says it",
         "disk full",
+        "unmappable",
         "not readable",
         "gone",
     ],
