@@ -35,13 +35,14 @@ def settings(master: str) -> dict[str, str]:
     """Settings of a session for upkeep.
 
     The number of tasks that list a table's files is small: Spark's default, 10,000, takes minutes
-    where there are few. On one machine each task beyond its cores only costs time.
+    where there are few. On one machine each task beyond its cores only costs time: with Spark's 200
+    for each join, VACUUM of a small table takes 8.5 s instead of 3.
     """
+    is_local = master.startswith("local")
     return {
         "spark.databricks.delta.optimize.maxFileSize": str(TARGET),
-        "spark.sql.sources.parallelPartitionDiscovery.parallelism": (
-            "8" if master.startswith("local") else "64"
-        ),
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8" if is_local else "64",
+        **({"spark.sql.shuffle.partitions": "8"} if is_local else {}),
         # `keep_hours` has a lower bound of its own.
         "spark.databricks.delta.retentionDurationCheck.enabled": "false",
         # Without this Delta ignores the hours of VACUUM, and uses the table's retention (7 days).

@@ -223,5 +223,6 @@ def test_expired_replay_id(task: Task) -> None:
         old.clock.advance(hours=80)
         old.publish(ORDERS, [{"Order_Number__c": "A-2"}])
         task.place(KEY, position(old, first))
-        fails_for_good(task, first, "72 hours", "position was not moved", "earliest`", "latest`")
+        choices = (f"{ORDERS} earliest", f"{ORDERS} latest")
+        fails_for_good(task, first, "72 hours", "position was not moved", *choices)
         assert (old.deliveries(), old.open_streams) == (0, 0)
