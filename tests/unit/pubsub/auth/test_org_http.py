@@ -20,13 +20,13 @@ LOGIN = SessionToken(token=Secret("00D000000000001!t"), instance_url=URL, org_id
 def loads(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Loads of authorities, which block the event loop."""
     found: list[Any] = []
-    load = ssl.create_default_context
+    load = ssl.SSLContext.load_verify_locations
 
-    def counted(*arguments: Any, **options: Any) -> ssl.SSLContext:
+    def counted(context: ssl.SSLContext, *arguments: Any, **options: Any) -> None:
         found.append(options)
-        return load(*arguments, **options)
+        load(context, *arguments, **options)
 
-    monkeypatch.setattr(ssl, "create_default_context", counted)
+    monkeypatch.setattr(ssl.SSLContext, "load_verify_locations", counted)
     for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
         monkeypatch.delenv(name, raising=False)
     return found
