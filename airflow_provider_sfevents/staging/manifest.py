@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
 from airflow_provider_sfevents.exceptions import StagingError
@@ -15,6 +15,8 @@ PayloadFormat = Literal["avro", "json"]
 
 AVRO: PayloadFormat = "avro"
 JSON: PayloadFormat = "json"
+
+_SCALARS = ("str", "int", "bool")
 
 CHANGE_TYPE = "change_type"
 """Field of a PushTopic's events, beside its query's: created, updated, deleted or undeleted."""
@@ -172,7 +174,7 @@ class Manifest:
             "position is beyond it",
         )
         try:
-            return cls(
+            manifest = cls(
                 **{
                     **value,
                     "parts": tuple(Part.from_json(part) for part in value["parts"]),
@@ -183,6 +185,8 @@ class Manifest:
             )
         except (KeyError, TypeError) as error:
             raise StagingError(f"{where} is not a manifest: {error}") from error
+        _check_types(manifest, where)
+        return manifest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,9 +247,11 @@ class Receipt:
             "beyond it",
         )
         try:
-            return cls(**value)
+            receipt = cls(**value)
         except TypeError as error:
             raise StagingError(f"{where} is not a receipt: {error}") from error
+        _check_types(receipt, where)
+        return receipt
 
 
 def _versioned(text: str, where: str, otherwise: str) -> dict[str, Any]:
@@ -263,3 +269,21 @@ def _versioned(text: str, where: str, otherwise: str) -> dict[str, Any]:
             "Upgrade airflow-provider-sfevents, or let the release that wrote it land it."
         )
     return dict(value)
+
+
+def _check_types(read: Manifest | Receipt, where: str) -> None:
+    """Check texts and numbers, which a person may have edited.
+
+    :raises StagingError: one is of another type.
+    """
+    for one in fields(read):
+        given, kind = getattr(read, one.name), str(one.type)
+        if kind == "dict[str, int]":
+            is_right = type(given) is dict and {type(n) for n in given.values()} <= {int}
+        else:
+            is_right = kind not in _SCALARS or type(given).__name__ == kind
+        if not is_right:
+            raise StagingError(
+                f"{where} was edited: `{one.name}` is {str(given)[:80]!r}, not of type {kind}. "
+                "Write it as it was."
+            )

@@ -91,6 +91,18 @@ def test_the_first_manifest_counts(batch: BatchFolder) -> None:
     assert batch.read_manifest() == first
 
 
+def test_an_edited_file_names_the_value(batch: BatchFolder) -> None:
+    """A number that became a text, in a manifest or in a receipt's counts, is an error."""
+    text = manifest().to_json().replace('"batch_number": 1,', '"batch_number": "1",')
+    durable_files.replace(batch.folder / "manifest.json", text.encode())
+    with pytest.raises(StagingError, match=r"manifest\.json .*`batch_number` is '1', not of type"):
+        batch.read_manifest()
+    text = receipt().to_json().replace('"tables": {}', '"tables": {"/lake/t": "3"}')
+    durable_files.replace(batch.folder / "receipt.json", text.encode())
+    with pytest.raises(StagingError, match=r"receipt\.json .*`tables` is .*not of type dict"):
+        batch.read_receipt()
+
+
 @pytest.mark.parametrize(
     "content", [b"", b"{", b"[]", b'{"version": 1}', b'{"version": 9}', b"\xff"]
 )
