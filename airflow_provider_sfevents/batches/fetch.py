@@ -311,9 +311,10 @@ class BatchFetch:
         the silence was too short to show that no event was pending.
         """
         known = ["", self._position.resume_after, self._position.start.to_text()]
+        proves = True
         if self._position.transport == TransportName.STREAMING:
-            known = [""] if not ended.short_silence else [ended.latest_replay_id]
-        if ended.latest_replay_id not in known:
+            known, proves = [""], not ended.short_silence
+        if proves and ended.latest_replay_id not in known:
             await asyncio.to_thread(
                 position_writes.keep_keepalive,
                 self._store,

@@ -89,11 +89,13 @@ def read_listed(record: str, where: str) -> Position:
     :raises ConfigurationError: it is no position, or it was copied under another name.
     """
     position = Position.from_json(record, where)
-    kept_as = [asset_key(position.consumer), variable_key(position.consumer, position.topic)]
-    if not any(f" {key!r}" in where for key in kept_as):
+    consumer, topic = position.consumer, position.topic
+    own = asset_key(consumer) if where.startswith("State ") else variable_key(consumer, topic)
+    if f" {own!r}" not in where:
         raise ConfigurationError(
-            f"{where} holds the position of consumer {position.consumer!r} on {position.topic}: it "
-            "was copied there, and no task may use it. Delete it."
+            f"{where} holds the position of consumer {consumer!r} on {topic}: it was copied there, "
+            f"and no task may use it. If it is nowhere else, copy it back to {own!r}; then delete "
+            "this one."
         )
     return position
 

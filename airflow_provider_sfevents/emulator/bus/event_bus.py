@@ -145,7 +145,7 @@ class Bus:
         :raises EmulatorError: a topic is not defined or is a channel, or the disk is full.
         """
         with self.lock:
-            known = self._topics | {one.name: one for one in topics}
+            known = self._topics | {one.name: one for one in topics} if topics else self._topics
             for topic, _ in events:
                 check_publishable(topic, known)
             self._purge()

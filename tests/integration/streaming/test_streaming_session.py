@@ -27,6 +27,7 @@ from airflow_provider_sfevents.pubsub.auth.settings import (
 from airflow_provider_sfevents.replay_point import EARLIEST, LATEST
 from airflow_provider_sfevents.streaming.bayeux_messages import point_after
 from airflow_provider_sfevents.streaming.streaming_session import StreamingSession
+from tests.harness.pauses import Pauses
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -61,17 +62,6 @@ def settings_of(bus: Emulator, *, renewable: bool = False) -> Settings:
             token=Secret(extra["session_token"]), instance_url=extra["instance_url"]
         )
     return Settings(login=login, ca_file=bus.ca_file or "")
-
-
-class Pauses:
-    """Notes the waits, and lets none of them last."""
-
-    def __init__(self) -> None:
-        self.seconds: list[float] = []
-
-    async def __call__(self, seconds: float) -> None:
-        self.seconds.append(seconds)
-        await asyncio.sleep(0)
 
 
 @asynccontextmanager

@@ -159,4 +159,5 @@ def test_records_that_are_no_position_are_failures() -> None:
     assert [where for where, _ in positions] == [a, z]
     assert (broken.checked, broken.status) == ("position X", CheckStatus.FAILED)
     assert "holds the position of consumer 'load' on /event/Order__e" in copied.seen
-    assert copied.remedy == "Delete it."
+    back = f"copy it back to {variable_key(first.consumer, first.topic)!r}; then delete this one."
+    assert copied.remedy == f"If it is nowhere else, {back}"

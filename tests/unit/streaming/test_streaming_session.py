@@ -19,6 +19,7 @@ from airflow_provider_sfevents.replay_point import EARLIEST, LATEST
 from airflow_provider_sfevents.streaming.session_slots import TURN_SECONDS, SessionSlots
 from airflow_provider_sfevents.streaming.streaming_session import StreamingSession
 from airflow_provider_sfevents.streaming.streaming_source import StreamingSource
+from tests.harness.pauses import Pauses
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -128,17 +129,6 @@ def test_an_answer_without_messages_is_waited_out(answer: httpx.Response, again:
         *("handshake", {"/topic/A": -2}, "connect", "connect"),
         *(*again, "connect", "disconnect"),
     ]
-
-
-class Pauses:
-    """Waits of a session, which pass at once."""
-
-    def __init__(self) -> None:
-        self.seconds: list[float] = []
-
-    async def __call__(self, seconds: float) -> None:
-        self.seconds.append(seconds)
-        await asyncio.sleep(0)
 
 
 def test_a_service_that_always_advises_a_handshake_is_asked_ever_more_rarely() -> None:
